@@ -1,0 +1,102 @@
+"""All errors of everest: one shallow tree. The docstring of a class is its message where none is given.
+
+`retryable` answers "can the same call succeed later, unchanged?". It is decided by class or by the server's
+error number, never by text. `code` is the number that lands in the shadow row (posting-rules: 422 data, 409
+conflict, 423 closed period, 404 missing, 500 our bug, 503 gave up, 504 timeout, 499 cancelled).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+class EverestError(Exception):
+    """Something in everest failed."""
+
+    retryable = False
+    code = 500
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or (self.__doc__ or "").strip().splitlines()[0])
+
+    @property
+    def message(self) -> str:
+        return str(self.args[0])
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with a document.
+
+    baris: 1-based line of the document, None for the header. kolom: the column, as the tables name it.
+    pesan: the sentence a person reads (Indonesian).
+    """
+
+    baris: int | None
+    kolom: str
+    pesan: str
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class DocumentRefused(EverestError):
+    """The document cannot be posted as it stands; a person has to act."""
+
+    code = 422
+
+    def __init__(self, message: str, problems: Sequence[Problem] = (), code: int | None = None) -> None:
+        super().__init__(message)
+        self.problems = tuple(problems)
+        if code is not None:
+            self.code = code
+
+
+class DocumentMissing(EverestError):
+    """No such document."""
+
+    code = 404
+
+
+class Conflict(EverestError):
+    """The call does not fit the state the document or workflow is in."""
+
+    code = 409
+
+
+class StepTimeout(EverestError):
+    """The step ran longer than its timeout."""
+
+    code = 504
+    retryable = True
+
+
+class DatabaseError(EverestError):
+    """The database refused a statement."""
+
+    def __init__(self, message: str, number: int = 0) -> None:
+        super().__init__(f"{message} (MySQL {number})" if number else message)
+        self.number = number
+
+
+class TransientDatabaseError(DatabaseError):
+    """The database could not do it this time: deadlock, lock wait, or a lost connection."""
+
+    code = 503
+    retryable = True
+
+
+class DuplicateKey(DatabaseError):
+    """A row with this key stands already."""
+
+    code = 409
+
+
+class SettingsError(EverestError):
+    """The environment is not what the program needs."""
+
+
+class DefinitionError(EverestError):
+    """A workflow definition is wrong; the message names the step."""

@@ -1,0 +1,100 @@
+"""Every setting of everest, read once from the environment; all problems are reported together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta, tzinfo
+from urllib.parse import unquote, urlsplit
+from zoneinfo import ZoneInfo
+
+from everest.errors import SettingsError
+
+
+@dataclass(frozen=True)
+class MysqlUrl:
+    """Where the books are: mysql://user:password@host:port/schema."""
+
+    host: str
+    port: int
+    user: str
+    password: str
+    schema: str
+
+    @classmethod
+    def parse(cls, text: str) -> MysqlUrl:
+        """Raises ValueError with a sentence; the text itself is never shown, it holds a password."""
+        parts = urlsplit(text)
+        if parts.scheme != "mysql" or not parts.hostname or len(parts.path) < 2:
+            raise ValueError("must look like mysql://user:password@host:port/schema")
+        return cls(
+            host=parts.hostname,
+            port=parts.port or 3306,
+            user=unquote(parts.username or ""),
+            password=unquote(parts.password or ""),
+            schema=unquote(parts.path[1:]),
+        )
+
+    def __repr__(self) -> str:
+        return f"MysqlUrl({self.user}@{self.host}:{self.port}/{self.schema})"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a site can decide about the postings.
+
+    foreign_zone: zone of the instants that other programs write (our own rows are UTC).
+    allow_zero_cost: accept a cost of 0 on a line with variance.
+    max_attempts: tries of a step before it is recorded as failed.
+    step_timeout: longest one try of a step may take.
+    max_active_runs: DAG runs of one workflow at work at once.
+    """
+
+    foreign_zone: tzinfo = ZoneInfo("UTC")
+    allow_zero_cost: bool = False
+    max_attempts: int = 3
+    step_timeout: timedelta = timedelta(minutes=10)
+    max_active_runs: int = 64
+
+    @classmethod
+    def from_environment(cls, env: Mapping[str, str] = os.environ) -> Settings:
+        """Raises SettingsError naming every variable that is wrong."""
+        problems: list[str] = []
+
+        def whole(name: str, default: int) -> int:
+            text = env.get(name, str(default))
+            if text.isdecimal() and int(text) > 0:
+                return int(text)
+            problems.append(f"{name}={text!r}: must be a whole number above 0")
+            return default
+
+        zone: tzinfo = ZoneInfo("UTC")
+        try:
+            zone = ZoneInfo(env.get("EVEREST_FOREIGN_ZONE", "UTC"))
+        except (KeyError, ValueError, OSError):
+            problems.append("EVEREST_FOREIGN_ZONE: not a time zone name such as Asia/Jakarta")
+        zero_cost = env.get("EVEREST_ALLOW_ZERO_COST", "0")
+        if zero_cost not in ("0", "1"):
+            problems.append(f"EVEREST_ALLOW_ZERO_COST={zero_cost!r}: must be 0 or 1")
+        settings = cls(
+            foreign_zone=zone,
+            allow_zero_cost=zero_cost == "1",
+            max_attempts=whole("EVEREST_MAX_ATTEMPTS", 3),
+            step_timeout=timedelta(seconds=whole("EVEREST_STEP_TIMEOUT_S", 600)),
+            max_active_runs=whole("EVEREST_MAX_ACTIVE_RUNS", 64),
+        )
+        if problems:
+            raise SettingsError("; ".join(problems))
+        return settings
+
+
+def mysql_url(env: Mapping[str, str] = os.environ) -> MysqlUrl:
+    """The database of this process, from EVEREST_MYSQL_URL. Raises SettingsError."""
+    text = env.get("EVEREST_MYSQL_URL")
+    if not text:
+        raise SettingsError("EVEREST_MYSQL_URL is not set; `source .local/stack.env` sets it for the local stack")
+    try:
+        return MysqlUrl.parse(text)
+    except ValueError as problem:
+        raise SettingsError(f"EVEREST_MYSQL_URL {problem}") from None

@@ -1,0 +1,114 @@
+"""The one place that knows the MySQL driver: connections, transactions, typed errors, named queries.
+
+Every connection is strict, utf8mb4, UTC and READ COMMITTED (under REPEATABLE READ two postings that delete
+nothing and insert deadlock), and never retries by itself: a retry loop belongs to whoever owns the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import aiosql
+import MySQLdb
+import MySQLdb.cursors
+
+from everest.errors import DatabaseError, DuplicateKey, SettingsError, TransientDatabaseError
+from everest.settings import MysqlUrl
+
+Connection = Any
+"""A MySQLdb connection (the provider's hook gives the same type); autocommit is off."""
+
+SQL_DIR = Path(__file__).resolve().parents[3] / "sql"
+
+# Deadlock, lock wait, record changed (MariaDB snapshot isolation), server gone, lost connection (two numbers).
+TRANSIENT = frozenset({1213, 1205, 1020, 2006, 2013, 2055})
+# Cannot reach the server at all, or it is starting, stopping or full.
+UNREACHABLE = frozenset({2002, 2003, 1040, 1053, 1077, 1079, 1927, 3169})
+DUPLICATE = 1062
+LOCK_WAIT_SECONDS = 20
+
+SESSION = (
+    "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,"
+    "NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', innodb_lock_wait_timeout = {wait}"
+).format(wait=LOCK_WAIT_SECONDS)
+
+
+def connect(url: MysqlUrl, connect_timeout: int = 5) -> Connection:
+    """A prepared connection. Raises TransientDatabaseError when the server cannot be reached, SettingsError when it
+    is not one we can trust with books."""
+    with typed_errors():
+        conn = MySQLdb.connect(
+            host=url.host,
+            port=url.port,
+            user=url.user,
+            passwd=url.password,
+            db=url.schema,
+            charset="utf8mb4",
+            connect_timeout=connect_timeout,
+        )
+    return prepare(conn)
+
+
+def prepare(conn: Connection) -> Connection:
+    """Brings a fresh connection, ours or the hook's, into the session every query relies on, and asserts it."""
+    with typed_errors():
+        conn.set_character_set("utf8mb4")
+        with conn.cursor() as cursor:
+            cursor.execute(SESSION)
+            cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            cursor.execute("SELECT @@sql_mode, @@character_set_client, @@default_storage_engine")
+            sql_mode, charset, engine = cursor.fetchone()
+        conn.commit()
+    if "STRICT_ALL_TABLES" not in sql_mode or charset != "utf8mb4" or engine.lower() != "innodb":
+        raise SettingsError(
+            f"the database session is not safe for books: sql_mode={sql_mode}, charset={charset}, engine={engine};"
+            " needed are STRICT_ALL_TABLES, utf8mb4 and InnoDB"
+        )
+    return conn
+
+
+@contextmanager
+def transaction(conn: Connection) -> Iterator[Connection]:
+    """Commits at the end, rolls back on every error (after 1205 a later COMMIT would keep half of the work)."""
+    with typed_errors():
+        try:
+            yield conn
+            conn.commit()
+        except BaseException:
+            try:
+                conn.rollback()
+            except MySQLdb.Error:
+                pass  # the connection is gone; so is the transaction
+            raise
+
+
+@contextmanager
+def typed_errors() -> Iterator[None]:
+    """Driver errors leave as ours, judged by their number."""
+    try:
+        yield
+    except MySQLdb.Error as error:
+        raise typed(error) from error
+
+
+def typed(error: MySQLdb.Error) -> DatabaseError:
+    number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+    text = str(error.args[1]) if len(error.args) > 1 else str(error)
+    if number in TRANSIENT or number in UNREACHABLE or isinstance(error, MySQLdb.InterfaceError):
+        return TransientDatabaseError(text, number)
+    if number == DUPLICATE:
+        return DuplicateKey(text, number)
+    return DatabaseError(text, number)
+
+
+def load_queries(name: str) -> Any:
+    """The named queries of sql/queries/<name>.sql as functions `query(conn, **parameters)`; rows are dicts.
+    A literal % in a file is written %%."""
+    return aiosql.from_path(SQL_DIR / "queries" / f"{name}.sql", "mysqldb", cursorclass=MySQLdb.cursors.DictCursor)
+
+
+def last_insert_id(conn: Connection) -> int:
+    return int(conn.insert_id())
