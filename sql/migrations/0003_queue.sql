@@ -74,8 +74,12 @@ CREATE TABLE IF NOT EXISTS audit_log (
     KEY ix_audit_nota (nomer_nota)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
 
+DROP TRIGGER IF EXISTS tr_audit_log_no_update;
+
 CREATE TRIGGER tr_audit_log_no_update BEFORE UPDATE ON audit_log
 FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'audit_log is append-only';
+
+DROP TRIGGER IF EXISTS tr_audit_log_no_delete;
 
 CREATE TRIGGER tr_audit_log_no_delete BEFORE DELETE ON audit_log
 FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'audit_log is append-only';

@@ -107,7 +107,9 @@ def typed(error: MySQLdb.Error) -> DatabaseError:
 def load_queries(name: str) -> Any:
     """The named queries of sql/queries/<name>.sql as functions `query(conn, **parameters)`; rows are dicts.
     A literal % in a file is written %%."""
-    return aiosql.from_path(SQL_DIR / "queries" / f"{name}.sql", "mysqldb", cursorclass=MySQLdb.cursors.DictCursor)
+    return aiosql.from_path(
+        SQL_DIR / "queries" / f"{name}.sql", "mysqldb", kwargs={"cursorclass": MySQLdb.cursors.DictCursor}
+    )
 
 
 def last_insert_id(conn: Connection) -> int:

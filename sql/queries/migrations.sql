@@ -1,0 +1,41 @@
+-- What the migration runner remembers, and what it asks the server before it changes anything.
+
+-- name: create_memory()!
+-- One row per migration file. `statements` counts those done; applied_at NULL = the file is half applied.
+-- checksum covers the text up to the last statement done, so a half-applied file may still be mended below it.
+CREATE TABLE IF NOT EXISTS schema_migrations (
+    version INT NOT NULL,
+    name VARCHAR(200) NOT NULL,
+    checksum CHAR(64) NOT NULL,
+    statements INT NOT NULL DEFAULT 0,
+    applied_at DATETIME(6) NULL,
+    PRIMARY KEY (version)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
+
+-- name: remembered()
+SELECT version, name, checksum, statements, applied_at IS NOT NULL AS done FROM schema_migrations ORDER BY version;
+
+-- name: remember(version, name, checksum, statements)!
+INSERT INTO schema_migrations (version, name, checksum, statements)
+VALUES (:version, :name, :checksum, :statements)
+ON DUPLICATE KEY UPDATE name = VALUES(name), checksum = VALUES(checksum), statements = VALUES(statements);
+
+-- name: finish(version, checksum)!
+UPDATE schema_migrations SET checksum = :checksum, applied_at = UTC_TIMESTAMP(6) WHERE version = :version;
+
+-- name: bound_lock_waits()!
+-- The server's own default waits up to a year for a table another session holds.
+SET SESSION lock_wait_timeout = 60;
+
+-- name: take_turn(lock_name, seconds)$
+SELECT GET_LOCK(:lock_name, :seconds);
+
+-- name: end_turn(lock_name)$
+SELECT RELEASE_LOCK(:lock_name);
+
+-- name: server()^
+SELECT VERSION() AS version, @@log_bin AS log_bin, @@log_bin_trust_function_creators AS trusts_triggers;
+
+-- name: relations()
+SELECT table_name AS name, table_type AS kind, engine AS engine, table_collation AS collation
+FROM information_schema.tables WHERE table_schema = DATABASE();
