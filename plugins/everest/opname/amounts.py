@@ -1,0 +1,138 @@
+"""The one door to Decimal: column scales, the one rounding, and numbers as Indonesian readers and files write them.
+
+Everything that is a quantity, a cost or an amount passes here; a float near the books is a bug. Python's default
+decimal context silently rounds at 28 digits while quantity x cost needs 42, so all arithmetic runs in MONEY_CONTEXT,
+which raises instead of rounding. The only place that may round is `round_money`.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import (
+    ROUND_HALF_UP,
+    Context,
+    Decimal,
+    DecimalException,
+    DivisionByZero,
+    Inexact,
+    InvalidOperation,
+    Overflow,
+)
+from functools import lru_cache
+from typing import Literal
+
+MONEY_CONTEXT = Context(
+    prec=60, rounding=ROUND_HALF_UP, traps=[Inexact, InvalidOperation, DivisionByZero, Overflow]
+)
+"""Exact arithmetic or an exception. Copy it (`localcontext(MONEY_CONTEXT)`), never change it."""
+
+# (precision, scale) of the columns, as the migrations create them.
+QTY = (18, 4)
+COST = (24, 6)
+MONEY = (24, 2)
+
+CENT = Decimal("0.01")
+ZERO_MONEY = Decimal("0.00")
+
+# ROUND_HALF_UP of the decimal module is "half away from zero". The precision is the money column's: a result that
+# does not fit DECIMAL(24,2) raises InvalidOperation instead of reaching MySQL.
+ROUNDING_CONTEXT = Context(prec=MONEY[0], rounding=ROUND_HALF_UP, traps=[InvalidOperation])
+
+MAX_NUMBER_CHARS = 64
+"""Longest text that is read as a number; the widest column needs 26."""
+
+DecimalLocale = Literal["id", "en"]
+
+
+def round_money(value: Decimal) -> Decimal:
+    """`value` in rupiah with 2 decimals, half away from zero. Raises OverflowError beyond DECIMAL(24,2)."""
+    try:
+        return ROUNDING_CONTEXT.quantize(value, CENT)
+    except InvalidOperation:
+        raise OverflowError("the amount does not fit DECIMAL(24,2)") from None
+
+
+@lru_cache
+def column_context(precision: int) -> Context:
+    """A context that can only express what a DECIMAL column of that precision holds."""
+    return Context(prec=precision, rounding=ROUND_HALF_UP, traps=[Inexact, InvalidOperation])
+
+
+@lru_cache
+def unit(scale: int) -> Decimal:
+    """The smallest step of a column: unit(4) = 0.0001."""
+    return Decimal(1).scaleb(-scale)
+
+
+def as_column(value: Decimal, precision: int, scale: int) -> Decimal:
+    """The same number with exactly `scale` decimals. Raises ValueError when DECIMAL(precision, scale) can't hold it."""
+    try:
+        result = column_context(precision).quantize(value, unit(scale))
+    except DecimalException:
+        result = None
+    if result is None or not result.is_finite():
+        raise ValueError(f"{value} does not fit DECIMAL({precision},{scale})")
+    return result
+
+
+def fits(value: Decimal, precision: int, scale: int) -> bool:
+    """Whether DECIMAL(precision, scale) holds exactly this number (trailing zeros carry no information)."""
+    try:
+        as_column(value, precision, scale)
+    except ValueError:
+        return False
+    return True
+
+
+_PLAIN = re.compile(r"-?[0-9]+(?P<fraction>\.[0-9]+)?")
+_WRITTEN = {
+    "id": re.compile(r"-?(?:[0-9]+|[1-9][0-9]{0,2}(?:\.[0-9]{3})+)(?:,[0-9]+)?"),
+    "en": re.compile(r"-?(?:[0-9]+|[1-9][0-9]{0,2}(?:,[0-9]{3})+)(?:\.[0-9]+)?"),
+}
+_HOW_TO_WRITE = {
+    "id": "dengan --decimal id tulis misalnya 13,75 atau 1.234,5",
+    "en": "dengan --decimal en tulis misalnya 13.75 atau 1,234.5",
+    None: "tulis angka polos misalnya 13.75, atau nyatakan --decimal id untuk koma desimal",
+}
+
+
+def parse_decimal(text: str, *, decimal: DecimalLocale | None, precision: int, scale: int) -> Decimal:
+    """A number from a file, in column scale. Nothing is guessed.
+
+    decimal="id": comma before the decimals, dots only between groups of three ("1.234,5").
+    decimal="en": dot before the decimals, commas only between groups of three ("1,234.5").
+    decimal=None: no locale declared: digits, at most one dot before the decimals, no grouping.
+    Spaces and tabs around the number are ignored. Raises ValueError with a sentence for the person who wrote the file.
+    """
+    stripped = text.strip(" \t")
+    shown = repr(text if len(text) <= 40 else text[:40] + "…")
+    if not stripped:
+        raise ValueError("kosong, seharusnya angka")
+    pattern = _PLAIN if decimal is None else _WRITTEN[decimal]
+    if len(stripped) > MAX_NUMBER_CHARS or not pattern.fullmatch(stripped):
+        raise ValueError(f"{shown} bukan angka yang jelas; {_HOW_TO_WRITE[decimal]}")
+    if decimal == "id":
+        plain = stripped.replace(".", "").replace(",", ".")
+    else:
+        plain = stripped.replace(",", "")
+    value = Decimal(plain)
+    try:
+        return abs(as_column(value, precision, scale)) if value == 0 else as_column(value, precision, scale)
+    except ValueError:
+        pass
+    if fits(value, MONEY_CONTEXT.prec, scale):
+        raise ValueError(f"{shown} terlalu besar: paling banyak {precision - scale} angka di depan koma")
+    raise ValueError(f"{shown} punya terlalu banyak desimal: paling banyak {scale}")
+
+
+def format_number(value: Decimal, min_decimals: int = 0) -> str:
+    """As Indonesian readers write it: 1.234,5. Shows every decimal that is not a trailing zero; never rounds."""
+    whole, _, fraction = f"{value:,f}".partition(".")
+    fraction = fraction.rstrip("0").ljust(min_decimals, "0")
+    return whole.replace(",", ".") + ("," + fraction if fraction else "")
+
+
+def format_rupiah(value: Decimal) -> str:
+    """'Rp 1.234.567,89', '-Rp 5,00'. At least two decimals, more only if the number has them; never rounds."""
+    sign = "-" if value < 0 else ""
+    return f"{sign}Rp {format_number(value.copy_abs(), 2)}"

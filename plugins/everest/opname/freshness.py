@@ -1,0 +1,80 @@
+"""Whether the count still holds: what happened to the counted stock after its book quantities were frozen.
+
+The caller reads the stock-card rows of the document's items that were *entered* after `snapshot_at`. Another opname
+among them means the variance would be posted twice: the count is stale. Another module's movement dated at or before
+the snapshot is late: the frozen quantity did not know it, so a person has to look. One dated later is daily business.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from everest.errors import Problem
+from everest.opname.document import Header, columns, wib
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+MAX_NAMED = 5
+"""Movements named in one sentence; the rest are counted."""
+
+
+class _Movement(NamedTuple):
+    id: int
+    nota: str | None
+    is_opname: bool
+    tanggal_wib: datetime
+
+
+def stale_problems(header: Header, lines: DataFrame, movements: DataFrame) -> list[Problem]:
+    """Lines whose stock another opname (or its reversal) has posted since the snapshot. `lines` with effective
+    warehouses; rows of the document's own nota do not count."""
+    return _problems(
+        lines,
+        movements,
+        lambda movement: movement.is_opname and movement.nota != header.nomer_nota,
+        "hitungan sudah basi: sesudah snapshot barang ini diposting oleh {}; hitung ulang",
+    )
+
+
+def late_movement_problems(header: Header, lines: DataFrame, movements: DataFrame) -> list[Problem]:
+    """Lines for which another module entered, after the snapshot, a movement dated (WIB) at or before it."""
+    snapshot = wib(header.snapshot_at)
+    return _problems(
+        lines,
+        movements,
+        lambda movement: not movement.is_opname and movement.tanggal_wib <= snapshot,
+        "mutasi terlambat: dicatat sesudah snapshot tetapi bertanggal sebelumnya: {}; perlu persetujuan",
+    )
+
+
+def _problems(
+    lines: DataFrame, movements: DataFrame, matters: Callable[[_Movement], bool], sentence: str
+) -> list[Problem]:
+    by_key: dict[tuple[str, str, str], list[_Movement]] = defaultdict(list)
+    names = ("kode_barang", "lot", "gudang_kode", "id", "nomer_nota", "is_opname", "tanggal_wib")
+    for kode, lot, gudang, number, nota, is_opname, tanggal in zip(*columns(movements, *names), strict=True):
+        movement = _Movement(int(number), nota, bool(is_opname), tanggal)
+        if matters(movement):
+            by_key[kode, lot or "", gudang].append(movement)
+    if not by_key:
+        return []
+    keys = zip(*columns(lines, "baris", "kode_barang", "lot", "gudang_kode"), strict=True)
+    return [
+        Problem(int(baris), "qty_sistem", sentence.format(_named(by_key[kode, lot or "", gudang])))
+        for baris, kode, lot, gudang in keys
+        if (kode, lot or "", gudang) in by_key
+    ]
+
+
+def _named(movements: list[_Movement]) -> str:
+    movements = sorted(movements, key=lambda movement: movement.id)
+    named = [
+        f"{movement.nota or 'tanpa nota'} (mutasi {movement.id}, {movement.tanggal_wib:%Y-%m-%d %H:%M:%S} WIB)"
+        for movement in movements[:MAX_NAMED]
+    ]
+    more = len(movements) - len(named)
+    return ", ".join(named) + (f" dan {more} mutasi lain" if more else "")

@@ -1,0 +1,38 @@
+"""Which documents are too large to post without a person: the approval limits of a warehouse (kebijakan_selisih).
+
+The caller picks the policy (the header's warehouse before '*'); None means no limit, and an amount equal to its limit
+is still within it.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal, localcontext
+from typing import TYPE_CHECKING
+
+from everest.errors import Problem
+from everest.opname.amounts import MONEY_CONTEXT, ZERO_MONEY, format_rupiah
+from everest.opname.document import columns
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+def limit_problems(
+    variance_frame: DataFrame, batas_dokumen: Decimal | None, batas_baris: Decimal | None
+) -> list[Problem]:
+    """The limits (rupiah) that a computed document exceeds: surplus + shortage of the document, and the value of each
+    line. Empty when nothing has to be approved."""
+    numbers, debets, kredits = columns(variance_frame, "baris", "nilai_debet", "nilai_kredit")
+    problems: list[Problem] = []
+    with localcontext(MONEY_CONTEXT):
+        if batas_dokumen is not None:
+            total = sum(debets, ZERO_MONEY) + sum(kredits, ZERO_MONEY)
+            if total > batas_dokumen:
+                text = f"jumlah selisih lebih dan kurang {format_rupiah(total)} melebihi batas dokumen"
+                problems.append(Problem(None, "batas_dokumen", f"{text} {format_rupiah(batas_dokumen)}"))
+        if batas_baris is not None:
+            for baris, debet, kredit in zip(numbers, debets, kredits, strict=True):
+                if debet + kredit > batas_baris:
+                    text = f"nilai selisih {format_rupiah(debet + kredit)} melebihi batas baris"
+                    problems.append(Problem(int(baris), "batas_baris", f"{text} {format_rupiah(batas_baris)}"))
+    return problems
