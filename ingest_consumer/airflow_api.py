@@ -1,0 +1,181 @@
+"""The six calls to Airflow's REST API: token, DAG state, trigger, run state, who marked it, note.
+
+Airflow executes; it never decides what became of a document. So an answer is sorted into three kinds only: done,
+"not this time" (AirflowUnavailable: 403, 404, 429, 5xx, timeouts, a DAG that does not load) and "our bug"
+(AirflowRefused: 422). Used by the consumer's workers and by the reconciler; safe to share between threads.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from ingest_consumer.errors import AirflowRefused, AirflowUnavailable
+
+NOTE_MAX = 1000
+"""Airflow's own limit on a note, in characters."""
+
+# A person's actions on a run as Airflow's event log names them; a clear makes an older mark void.
+_MARKS = ("patch_dag_run", "patch_task_instance", "patch_task_group_instances")
+_CLEARS = ("clear_dag_run", "post_clear_task_instances")
+
+
+class DagState(Enum):
+    """Whether a run of the DAG would start now."""
+
+    READY = "ready"
+    PAUSED = "paused"
+    MISSING = "missing"
+    BROKEN = "broken"
+    """Its file has import errors."""
+
+
+class Triggered(Enum):
+    """created, or exists: the run id stands already, so attach to it."""
+
+    CREATED = "created"
+    EXISTS = "exists"
+
+
+@dataclass(frozen=True)
+class DagRun:
+    """A run as Airflow sees it: queued, running, success, failed; `marked_by` = who set that state by hand."""
+
+    state: str
+    marked_by: str | None = None
+
+
+class AirflowApi:
+    """One API server, one login. Every call is bounded by `timeout` per attempt and repeats once after a 401."""
+
+    def __init__(self, base_url: str, user: str, password: str, timeout: float | timedelta = 10.0) -> None:
+        seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+        self._client = httpx.Client(base_url=base_url.rstrip("/"), timeout=seconds, follow_redirects=False)
+        self._login = {"username": user, "password": password}
+        self._token: str | None = None
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        self._client.close()
+
+    def dag_state(self, dag_id: str) -> DagState:
+        """Raises AirflowUnavailable when Airflow cannot say."""
+        answer = self._call("GET", f"/dags/{_path(dag_id)}", accept=(200, 404))
+        if answer.status_code == 404:
+            return DagState.MISSING
+        dag = _json(answer)
+        if dag.get("has_import_errors"):
+            return DagState.BROKEN
+        if dag.get("is_stale"):
+            return DagState.MISSING
+        return DagState.PAUSED if dag.get("is_paused") else DagState.READY
+
+    def trigger(self, dag_id: str, run_id: str, conf: dict[str, Any]) -> Triggered:
+        """Starts the run under exactly this id. Raises AirflowUnavailable (try again) or AirflowRefused (our bug)."""
+        # logical_date must be present and null: two runs of one second would else collide on it
+        body = {"dag_run_id": run_id, "logical_date": None, "conf": conf}
+        answer = self._call("POST", f"/dags/{_path(dag_id)}/dagRuns", body, accept=(200, 201, 409))
+        return Triggered.EXISTS if answer.status_code == 409 else Triggered.CREATED
+
+    def dag_run(self, dag_id: str, run_id: str) -> DagRun | None:
+        """The run, None when Airflow has none of that id. Raises AirflowUnavailable."""
+        answer = self._call("GET", f"/dags/{_path(dag_id)}/dagRuns/{_path(run_id)}", accept=(200, 404))
+        if answer.status_code == 404:
+            return None
+        state = str(_json(answer).get("state"))
+        marked_by = self._marked_by(dag_id, run_id) if state in ("success", "failed") else None
+        return DagRun(state, marked_by)
+
+    def set_note(self, dag_id: str, run_id: str, text: str) -> None:
+        """Shown beside the run in the UI; cut to Airflow's limit. Raises AirflowUnavailable or AirflowRefused."""
+        note = text if len(text) <= NOTE_MAX else text[: NOTE_MAX - 1] + "…"
+        self._call("PATCH", f"/dags/{_path(dag_id)}/dagRuns/{_path(run_id)}", {"note": note}, accept=(200,))
+
+    def _marked_by(self, dag_id: str, run_id: str) -> str | None:
+        """The person who set the run's present state by hand, from the event log; None if nobody did (or it is closed
+        to us). Our own notes are PATCHes too, but they carry no state."""
+        answer = self._call(
+            "GET",
+            "/eventLogs",
+            params={
+                "dag_id": dag_id,
+                "run_id": run_id,
+                "included_events": [*_MARKS, *_CLEARS],
+                "order_by": "-when",
+                "limit": 20,
+            },
+            accept=(200, 403),
+        )
+        if answer.status_code == 403:
+            return None
+        for entry in _json(answer).get("event_logs", []):
+            if entry.get("event") in _CLEARS:
+                return None
+            extra = str(entry.get("extra") or "")
+            if '"state"' in extra or '"new_state"' in extra:
+                return str(entry.get("owner") or "someone")
+        return None
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any] | None = None,
+        *,
+        accept: tuple[int, ...],
+        params: dict[str, Any] | None = None,
+    ) -> httpx.Response:
+        token = self._current_token()
+        answer = self._send(method, f"/api/v2{path}", body, params, token)
+        if answer.status_code == 401:
+            answer = self._send(method, f"/api/v2{path}", body, params, self._current_token(instead_of=token))
+        if answer.status_code in accept:
+            return answer
+        words = f"Airflow answered {answer.status_code} to {method} {path}: {_detail(answer)}"
+        if answer.status_code == 422:
+            raise AirflowRefused(words)
+        raise AirflowUnavailable(words)
+
+    def _send(
+        self, method: str, path: str, body: Any, params: dict[str, Any] | None, token: str | None
+    ) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        try:
+            return self._client.request(method, path, json=body, params=params, headers=headers)
+        except (httpx.HTTPError, httpx.StreamError) as error:
+            raise AirflowUnavailable(f"Airflow did not answer {method} {path}: {type(error).__name__}") from error
+
+    def _current_token(self, instead_of: str | None = None) -> str:
+        """The shared token; a new one when there is none yet or a 401 has just refused `instead_of`."""
+        with self._lock:
+            if self._token is None or self._token == instead_of:
+                self._token = None
+                answer = self._send("POST", "/auth/token", self._login, None, None)
+                if answer.status_code not in (200, 201):
+                    raise AirflowUnavailable(f"Airflow refused the login of {self._login['username']!r}: {answer.status_code}")
+                self._token = str(_json(answer).get("access_token"))
+            return self._token
+
+
+def _path(part: str) -> str:
+    return quote(part, safe="")
+
+
+def _json(answer: httpx.Response) -> dict[str, Any]:
+    try:
+        value = answer.json()
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise AirflowUnavailable(f"Airflow's answer to {answer.request.url.path} is not JSON: is that address Airflow?")
+    return value
+
+
+def _detail(answer: httpx.Response) -> str:
+    return answer.text[:300].replace("\n", " ")

@@ -1,0 +1,50 @@
+"""All errors of the consumer: one shallow tree. `retryable` = the same call may succeed later, unchanged."""
+
+from __future__ import annotations
+
+
+class IngestError(Exception):
+    """Something in the consumer failed."""
+
+    retryable = False
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or (self.__doc__ or "").strip().splitlines()[0])
+
+    @property
+    def message(self) -> str:
+        return str(self.args[0])
+
+
+class SettingsError(IngestError):
+    """The environment is not what the program needs."""
+
+
+class TopologyError(IngestError):
+    """The broker holds a queue or exchange that is not the one we can work with."""
+
+
+class DecodeError(IngestError):
+    """The message is not one of ours. `body` keeps the offending bytes, the message is the reason."""
+
+    def __init__(self, message: str, body: bytes) -> None:
+        super().__init__(message)
+        self.body = body
+
+
+class AirflowUnavailable(IngestError):
+    """Airflow could not do it this time: not reachable, busy, or not ready for this DAG."""
+
+    retryable = True
+
+
+class AirflowRefused(IngestError):
+    """Airflow calls our own request malformed (422): a bug of ours, no retry will mend it."""
+
+
+class RerunRefused(IngestError):
+    """The document cannot be run again. `status` is the worker_status found, None when there is no such row."""
+
+    def __init__(self, message: str, status: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status

@@ -1,0 +1,154 @@
+-- Every statement of the consumer. Each status change is a compare-and-set: the old values stand in the WHERE.
+-- Instants are UTC_TIMESTAMP(6), so the session's time zone never matters. Common subset of MariaDB 10.11 and MySQL 8.
+
+-- name: get_shadow^
+-- record_class: Shadow
+-- A job and the workflow it belongs to (NULL while nobody linked it).
+SELECT s.id, s.transaksi_id, s.nomer_nota, s.workflow_id, s.publish_status, s.worker_status, s.worker_at, s.attempts,
+       s.current_step, s.response, s.error_code, s.error, s.dag_id, s.dag_run_id, s.n, s.dead_lettered_at,
+       s.handed_over_at, s.created_at, r.workflow
+FROM rabbit_publish_shadow s
+LEFT JOIN workflow_runs r ON r.id = s.workflow_id
+WHERE s.id = :shadow_id;
+
+-- name: get_shadows
+-- record_class: Shadow
+-- Several jobs at once, for the dead letters.
+SELECT s.id, s.transaksi_id, s.nomer_nota, s.workflow_id, s.publish_status, s.worker_status, s.worker_at, s.attempts,
+       s.current_step, s.response, s.error_code, s.error, s.dag_id, s.dag_run_id, s.n, s.dead_lettered_at,
+       s.handed_over_at, s.created_at, r.workflow
+FROM rabbit_publish_shadow s
+LEFT JOIN workflow_runs r ON r.id = s.workflow_id
+WHERE s.id IN :shadow_ids;
+
+-- name: claim!
+-- PENDING -> PROCESSING by the run the row announces (NULL for a foreign row).
+UPDATE rabbit_publish_shadow
+SET worker_status = 'PROCESSING', worker_at = UTC_TIMESTAMP(6), attempts = attempts + 1,
+    dag_id = :dag_id, dag_run_id = :dag_run_id, n = :n, handed_over_at = NULL, handed_over_body = NULL
+WHERE id = :shadow_id AND worker_status = 'PENDING' AND dag_run_id <=> :expected_dag_run_id;
+
+-- name: mark_dead_lettered!
+-- The right to write the dead letter of this failure: whoever wins it rejects or publishes.
+UPDATE rabbit_publish_shadow
+SET dead_lettered_at = UTC_TIMESTAMP(6)
+WHERE id = :shadow_id AND worker_status = 'FAILED' AND dag_run_id <=> :dag_run_id AND dead_lettered_at IS NULL;
+
+-- name: hand_over!
+-- The consumer lets go of a run still at work; the reconciler answers for its dead letter from here.
+UPDATE rabbit_publish_shadow
+SET handed_over_at = UTC_TIMESTAMP(6), handed_over_body = :body
+WHERE id = :shadow_id AND worker_status = 'PROCESSING' AND dag_run_id = :dag_run_id;
+
+-- name: enqueue!
+INSERT INTO outbox (shadow_id, workflow_id, exchange, routing_key, body, headers, available_at)
+VALUES (:shadow_id, :workflow_id, :exchange, :routing_key, :body, :headers, COALESCE(:available_at, UTC_TIMESTAMP(6)));
+
+-- name: postpone!
+-- The same message again, later; a copy that already waits for its turn is enough.
+INSERT INTO outbox (shadow_id, workflow_id, exchange, routing_key, body, available_at)
+SELECT s.id, s.workflow_id, :exchange, :routing_key, :body, UTC_TIMESTAMP(6) + INTERVAL :seconds SECOND
+FROM rabbit_publish_shadow s
+WHERE s.id = :shadow_id
+  AND NOT EXISTS (
+      SELECT 1 FROM outbox o WHERE o.shadow_id = :shadow_id AND o.published_at IS NULL AND o.body = :body
+  );
+
+-- name: lock_run^
+-- The run row is locked before any shadow row (state protocol, "Locks").
+SELECT id, workflow, idempotency_key, status, n, dag_id, dag_run_id, compensation, error_code
+FROM workflow_runs WHERE id = :workflow_id FOR UPDATE;
+
+-- name: rerun_run!
+UPDATE workflow_runs
+SET status = 'running', n = :n, dag_run_id = :dag_run_id, carrier_shadow_id = :shadow_id, recovered = 0,
+    waiting = NULL, wakes_at = NULL, paused_status = NULL, error_code = NULL, error = NULL, failed_n = NULL,
+    failed_attempt = NULL, finished_at = NULL, updated_at = UTC_TIMESTAMP(6)
+WHERE id = :workflow_id AND status = 'failed';
+
+-- name: rerun_shadow!
+-- The carrier of the new run.
+UPDATE rabbit_publish_shadow
+SET worker_status = 'PENDING', worker_at = UTC_TIMESTAMP(6), dag_id = :dag_id, dag_run_id = :dag_run_id, n = :n,
+    error_code = NULL, error = NULL, response = NULL, dead_lettered_at = NULL, handed_over_at = NULL,
+    handed_over_body = NULL, requeued = 0, requeued_at = NULL
+WHERE id = :shadow_id AND worker_status = 'FAILED' AND workflow_id <=> :workflow_id AND dag_run_id <=> :old_dag_run_id;
+
+-- name: rerun_followers!
+-- The workflow's other rows wait for the outcome of the carrier.
+UPDATE rabbit_publish_shadow
+SET worker_status = 'WAITING', worker_at = UTC_TIMESTAMP(6), dag_id = :dag_id, dag_run_id = :dag_run_id, n = :n,
+    error_code = NULL, error = NULL, response = NULL, dead_lettered_at = NULL, handed_over_at = NULL,
+    handed_over_body = NULL, requeued = 0, requeued_at = NULL
+WHERE workflow_id = :workflow_id AND id <> :shadow_id AND worker_status NOT IN ('COMPLETED', 'CANCELLED');
+
+-- name: cancel_run!
+UPDATE workflow_runs
+SET status = 'cancelled', error_code = 499, error = :response, waiting = NULL, wakes_at = NULL,
+    finished_at = UTC_TIMESTAMP(6), updated_at = UTC_TIMESTAMP(6)
+WHERE id = :workflow_id AND status = 'failed';
+
+-- name: cancel_shadow!
+UPDATE rabbit_publish_shadow
+SET worker_status = 'CANCELLED', worker_at = UTC_TIMESTAMP(6), error_code = 499, error = :error, response = :response
+WHERE id = :shadow_id AND worker_status = 'FAILED' AND workflow_id <=> :workflow_id;
+
+-- name: cancel_followers!
+UPDATE rabbit_publish_shadow
+SET worker_status = 'CANCELLED', worker_at = UTC_TIMESTAMP(6), error_code = 499, error = :error, response = :response
+WHERE workflow_id = :workflow_id AND id <> :shadow_id AND worker_status NOT IN ('COMPLETED', 'CANCELLED');
+
+-- name: audit!
+INSERT INTO audit_log (actor, action, transaksi_id, nomer_nota, shadow_id, workflow_id, reason, before_value, after_value)
+VALUES (:actor, :action, :transaksi_id, :nomer_nota, :shadow_id, :workflow_id, :reason, :before_value, :after_value);
+
+-- name: run_event!
+-- The run's own history, beside the audit log.
+INSERT INTO workflow_events (workflow_id, event, step, visit, n, detail, created_at)
+SELECT id, :event, current_step, visit, n, :detail, UTC_TIMESTAMP(6) FROM workflow_runs WHERE id = :workflow_id;
+
+-- name: get_lock$
+-- 1 = ours now, 0 = another session holds it. Lives and dies with this connection.
+SELECT GET_LOCK(:name, :wait_seconds);
+
+-- name: owns_lock$
+SELECT COALESCE(IS_USED_LOCK(:name) = CONNECTION_ID(), 0);
+
+-- name: release_lock$
+SELECT RELEASE_LOCK(:name);
+
+-- name: due_of_waiting
+-- Timers that came due while their job waits: the relay wakes those before it publishes.
+SELECT o.body, s.id, s.dag_run_id
+FROM outbox o
+JOIN rabbit_publish_shadow s ON s.id = o.shadow_id
+WHERE o.published_at IS NULL AND o.available_at <= UTC_TIMESTAMP(6) AND o.exchange = :exchange
+  AND s.worker_status = 'WAITING'
+ORDER BY o.available_at, o.id
+LIMIT :batch;
+
+-- name: wake!
+UPDATE rabbit_publish_shadow
+SET worker_status = 'PENDING', worker_at = UTC_TIMESTAMP(6)
+WHERE id = :shadow_id AND worker_status = 'WAITING' AND dag_run_id = :dag_run_id;
+
+-- name: take_due
+-- The rows stay locked while they are published: a dead relay's rows are free at once, a second relay skips them.
+SELECT id, shadow_id, exchange, routing_key, body, headers, attempts, created_at
+FROM outbox
+WHERE published_at IS NULL AND available_at <= UTC_TIMESTAMP(6)
+ORDER BY available_at, id
+LIMIT :batch
+FOR UPDATE SKIP LOCKED;
+
+-- name: mark_published!
+UPDATE outbox SET published_at = UTC_TIMESTAMP(6), attempts = attempts + 1, last_error = NULL WHERE id IN :ids;
+
+-- name: mark_shadows_published!
+UPDATE rabbit_publish_shadow SET publish_status = 'PUBLISHED', published_at = UTC_TIMESTAMP(6) WHERE id IN :shadow_ids;
+
+-- name: mark_unpublished!
+-- The row waits a little longer after each failure, so that it holds up nobody else; it is never dropped.
+UPDATE outbox
+SET attempts = attempts + 1, last_error = :error, available_at = UTC_TIMESTAMP(6) + INTERVAL :seconds SECOND
+WHERE id = :outbox_id;

@@ -1,0 +1,134 @@
+"""Every setting of the consumer, read once from the environment; all problems are reported together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from urllib.parse import unquote, urlsplit
+
+from ingest_consumer.errors import SettingsError
+
+
+@dataclass(frozen=True)
+class Login:
+    """An HTTP service and who we are there. The password never shows in a repr."""
+
+    url: str
+    user: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class MysqlUrl:
+    """Where the rows are: mysql://user:password@host:port/schema."""
+
+    host: str
+    port: int
+    user: str
+    password: str = field(repr=False)
+    schema: str
+
+    @classmethod
+    def parse(cls, text: str) -> MysqlUrl:
+        """Raises ValueError with a sentence; the text itself is never shown, it holds a password."""
+        parts = urlsplit(text)
+        if parts.scheme != "mysql" or not parts.hostname or len(parts.path) < 2:
+            raise ValueError("must look like mysql://user:password@host:port/schema")
+        return cls(
+            parts.hostname,
+            parts.port or 3306,
+            unquote(parts.username or ""),
+            unquote(parts.password or ""),
+            unquote(parts.path[1:]),
+        )
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a site can decide.
+
+    hold_limit: how long a delivery is held for a run at work; keep it well under the broker's delivery timeout (30 min).
+    poll: how often the shadow row is read while waiting.
+    dag_wait: how long a delivery waits for a paused, missing or broken DAG before it is postponed for `dag_postpone`.
+    heartbeat: seconds; every blocking call is bounded well below it, or the broker would cut the connection.
+    """
+
+    mysql: MysqlUrl
+    amqp_url: str = field(repr=False)
+    airflow: Login | None = None
+    management: Login | None = None
+    workers: int = 4
+    hold_limit: timedelta = timedelta(minutes=20)
+    poll: timedelta = timedelta(milliseconds=100)
+    dag_wait: timedelta = timedelta(seconds=30)
+    dag_postpone: timedelta = timedelta(seconds=30)
+    heartbeat: int = 60
+    airflow_timeout: timedelta = timedelta(seconds=10)
+    mysql_timeout: timedelta = timedelta(seconds=10)
+    retry_max: timedelta = timedelta(seconds=30)
+    relay_poll: timedelta = timedelta(milliseconds=150)
+    relay_batch: int = 50
+    check_every: timedelta = timedelta(minutes=1)
+
+    @classmethod
+    def from_environment(cls, env: Mapping[str, str] = os.environ, *, airflow: bool = False) -> Settings:
+        """`airflow`: this command cannot work without it. Raises SettingsError naming every variable that is wrong."""
+        problems: list[str] = []
+
+        def number(name: str, default: float, least: float, most: float, whole: bool = True) -> float:
+            text = env.get(name, "")
+            try:
+                value = (int(text) if whole else float(text)) if text else default
+            except ValueError:
+                value = most + 1
+            if not least <= value <= most:
+                problems.append(f"{name}={text!r}: must be a {'whole ' if whole else ''}number from {least:g} to {most:g}")
+                return default
+            return value
+
+        def login(prefix: str, needed: bool) -> Login | None:
+            url, user, password = (env.get(f"{prefix}_{part}", "") for part in ("URL", "USER", "PASSWORD"))
+            if not url and not needed:
+                return None
+            for part, value in (("URL", url), ("USER", user), ("PASSWORD", password)):
+                if not value:
+                    problems.append(f"{prefix}_{part} is not set")
+            if url and urlsplit(url).scheme not in ("http", "https"):
+                problems.append(f"{prefix}_URL: must begin with http:// or https://")
+            return Login(url, user, password)
+
+        mysql = MysqlUrl("", 0, "", "", "")
+        try:
+            mysql = MysqlUrl.parse(env.get("EVEREST_MYSQL_URL", ""))
+        except ValueError as problem:
+            problems.append(f"EVEREST_MYSQL_URL {problem}")
+        amqp_url = env.get("EVEREST_AMQP_URL", "")
+        if urlsplit(amqp_url).scheme not in ("amqp", "amqps") or not urlsplit(amqp_url).hostname:
+            problems.append("EVEREST_AMQP_URL must look like amqp://user:password@host:port/vhost")
+
+        heartbeat = int(number("EVEREST_HEARTBEAT_S", 60, 2, 600))
+        airflow_timeout = number("EVEREST_AIRFLOW_TIMEOUT_S", min(10, heartbeat / 4), 0.1, heartbeat / 2, whole=False)
+        mysql_timeout = number("EVEREST_MYSQL_TIMEOUT_S", min(10, heartbeat // 2), 1, heartbeat / 2)
+        settings = cls(
+            mysql=mysql,
+            amqp_url=amqp_url,
+            airflow=login("EVEREST_AIRFLOW", airflow),
+            management=login("EVEREST_RABBIT_MANAGEMENT", False),
+            workers=int(number("EVEREST_WORKERS", 4, 1, 64)),
+            hold_limit=timedelta(seconds=number("EVEREST_HOLD_LIMIT_S", 1200, 1, 86_400)),
+            poll=timedelta(milliseconds=number("EVEREST_POLL_MS", 100, 10, 10_000)),
+            dag_wait=timedelta(seconds=number("EVEREST_DAG_WAIT_S", 30, 0, 600)),
+            dag_postpone=timedelta(seconds=number("EVEREST_DAG_POSTPONE_S", 30, 1, 3600)),
+            heartbeat=heartbeat,
+            airflow_timeout=timedelta(seconds=airflow_timeout),
+            mysql_timeout=timedelta(seconds=mysql_timeout),
+            retry_max=timedelta(seconds=number("EVEREST_RETRY_MAX_S", 30, 1, 600)),
+            relay_poll=timedelta(milliseconds=number("EVEREST_RELAY_POLL_MS", 150, 10, 10_000)),
+            relay_batch=int(number("EVEREST_RELAY_BATCH", 50, 1, 1000)),
+            check_every=timedelta(seconds=number("EVEREST_CHECK_EVERY_S", 60, 1, 3600)),
+        )
+        if problems:
+            raise SettingsError("; ".join(problems))
+        return settings
