@@ -1,0 +1,135 @@
+"""What the posting steps need of the books: one open transaction, seen in the domain's own words.
+
+Frames hold the columns of the tables they are read from, decimals as exact Decimal objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Protocol
+
+from everest.errors import Problem
+from everest.opname.document import Header, References
+from everest.opname.journal import JournalRow
+from everest.opname.stock_card import CardRow, CardTotals
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True)
+class PostingSet:
+    """A completed posting. Amounts in rupiah."""
+
+    id: int
+    transaksi_id: int
+    nomer_nota: str
+    input_hash: str
+    total_debet: Decimal
+    total_kredit: Decimal
+    baris_selisih: int
+
+
+@dataclass(frozen=True)
+class Leftovers:
+    """Rows that an unfinished attempt left behind: their ids, the months they stand in, and a fingerprint of their
+    content by which a later step sees that they are still the same."""
+
+    journal_ids: tuple[int, ...]
+    stock_card_ids: tuple[int, ...]
+    periods: frozenset[str]
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class PostedTotals:
+    """What stands in the tables for a posting, read back: journal sides, and the inventory account's two sides."""
+
+    debet: Decimal
+    kredit: Decimal
+    inventory: CardTotals
+    stock_card: CardTotals
+    stock_card_rows: int
+
+
+class Books(Protocol):
+    """Locks are taken in the order document, period, warehouses (state protocol, "Locks")."""
+
+    def lock_document(self, transaksi_id: int) -> Header | None: ...
+
+    def document(self, transaksi_id: int) -> Header | None: ...
+
+    def lines(self, header: Header) -> DataFrame: ...
+
+    def references(self, header: Header, warehouses: Iterable[str]) -> References: ...
+
+    def lock_period(self, periode: str) -> str:
+        """'OPEN' or 'CLOSED'; shared with other postings, exclusive against closing."""
+        ...
+
+    def closed_periods(self, periods: Iterable[str]) -> frozenset[str]: ...
+
+    def lock_warehouses(self, codes: Iterable[str]) -> None: ...
+
+    def limits(self, gudang_kode: str) -> tuple[Decimal | None, Decimal | None]:
+        """(batas_dokumen, batas_baris)."""
+        ...
+
+    def movements_since(self, snapshot_at: datetime, warehouses: Iterable[str]) -> DataFrame: ...
+
+    def posting_of(self, nomer_nota: str, transaksi_id: int) -> PostingSet | None: ...
+
+    def settled_by_older_system(self, nomer_nota: str) -> int | None:
+        """The job that an older system completed without a posting set."""
+        ...
+
+    def write_values(self, header: Header, jenis: str, instant: datetime, values: DataFrame) -> list[str]:
+        """Writes `transaksi` and `transaksi_values`; returns warnings about rows that stood there and differed."""
+        ...
+
+    def values_match(self, transaksi_id: int, values: DataFrame) -> bool:
+        """Whether the stored lines still sum to these."""
+        ...
+
+    def leftovers(self, nomer_nota: str, transaksi_id: int, accounts: Sequence[str]) -> Leftovers: ...
+
+    def replace_leftovers(self, leftovers: Leftovers, posting_id: int) -> None:
+        """Archives and deletes exactly these rows. Raises Conflict when one is gone."""
+        ...
+
+    def insert_posting(
+        self,
+        header: Header,
+        shadow_id: int,
+        dag_run_id: str,
+        input_hash: str,
+        total: Decimal,
+        baris_selisih: int,
+    ) -> int:
+        """Raises DuplicateKey when the nota was posted meanwhile."""
+        ...
+
+    def insert_journal(
+        self, posting_id: int, header: Header, instant: datetime, rows: Sequence[JournalRow]
+    ) -> None: ...
+
+    def insert_stock_card(
+        self, posting_id: int, header: Header, instant: datetime, rows: Sequence[CardRow]
+    ) -> None: ...
+
+    def posted_totals(self, posting_id: int, inventory_account: str) -> PostedTotals: ...
+
+    def record_attempt(
+        self,
+        transaksi_id: int,
+        n: int,
+        dag_run_id: str,
+        outcome: str,
+        code: int | None,
+        input_hash: str | None,
+        problems: Sequence[Problem],
+        replaced_lines: list[dict[str, Any]] | None = None,
+    ) -> None: ...

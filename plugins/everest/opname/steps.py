@@ -1,0 +1,336 @@
+"""The three steps of a posting. Each runs in one transaction with its step record; a step that finds the document
+wrong raises DocumentRefused with every problem, one that finds it posted already changes nothing.
+
+pandas is imported inside (through `variance`): Airflow parses the DAG file that names these functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Protocol
+
+from everest.errors import DocumentRefused, DuplicateKey, Problem
+from everest.opname import document, freshness, journal, limits, stock_card
+from everest.opname.amounts import ZERO_MONEY
+from everest.opname.document import Header, References
+from everest.opname.ports import Books, Leftovers, PostingSet
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+POSTING = "POSTING"
+OPNAME = "OPNAME"
+NO_VARIANCE = "tidak ada selisih"
+
+
+class _Tx(Protocol):
+    @property
+    def books(self) -> Books: ...
+
+
+class Step(Protocol):
+    """What the workflow hands to a step, as far as a posting cares."""
+
+    @property
+    def tx(self) -> _Tx: ...
+
+    @property
+    def shadow_id(self) -> int: ...
+
+    @property
+    def dag_run_id(self) -> str: ...
+
+    @property
+    def n(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A document as read in this transaction: locked header, effective lines, and the hash of both."""
+
+    header: Header
+    lines: DataFrame
+    input_hash: str
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What a valid document says: a frame with selisih_qty, nilai_debet, nilai_kredit, and its two sums in rupiah."""
+
+    values: DataFrame
+    surplus: Decimal
+    shortage: Decimal
+    baris_selisih: int
+
+
+def compute_variance(state: dict[str, Any], step: Step) -> dict[str, Any]:
+    """Reads the count, validates all of it, computes what is surplus and what is short, and stores the lines.
+
+    Refuses with every problem by line and column. Nothing is posted yet.
+    """
+    books = step.tx.books
+    counted = _read(books, state["transaksi_id"])
+    settled = _settled(books, counted)
+    if settled is not None:
+        return {"input_hash": counted.input_hash, **settled}
+    computed = _checked(books, counted, lock=False)
+    header = counted.header
+    warnings = books.write_values(header, OPNAME, document.posting_instant(header), computed.values)
+    return {
+        "input_hash": counted.input_hash,
+        "baris_selisih": computed.baris_selisih,
+        "nilai_lebih": computed.surplus,
+        "nilai_kurang": computed.shortage,
+        "peringatan": warnings,
+    }
+
+
+def clean_duplicate_notas(state: dict[str, Any], step: Step) -> dict[str, Any]:
+    """Finds journal and stock-card rows that an earlier, unfinished attempt left for this nota.
+
+    They are recorded here and replaced when the posting commits, so the books never hold neither or both. A leftover
+    in a closed month is refused.
+    """
+    books = step.tx.books
+    counted = _read(books, state["transaksi_id"])
+    if _settled(books, counted) is not None:
+        return {}
+    leftovers = _leftovers(books, counted.header)
+    return {
+        "sisa_jurnal": list(leftovers.journal_ids),
+        "sisa_kartu_stok": list(leftovers.stock_card_ids),
+        "sisa_sidik": leftovers.fingerprint,
+    }
+
+
+def post_jurnal(state: dict[str, Any], step: Step) -> dict[str, Any]:
+    """Writes the posting set, the balanced journal and the stock card, in the commit that says COMPLETED.
+
+    Everything that could have changed is looked at again under locks: the lines, the month, the accounts, the
+    freshness of the count, and the leftovers to replace.
+    """
+    books = step.tx.books
+    counted = _read(books, state["transaksi_id"])
+    settled = _settled(books, counted)
+    if settled is not None:
+        return settled
+    if counted.input_hash != state.get("input_hash"):
+        return {"_next_step": compute_variance.__name__}
+    computed = _checked(books, counted, lock=True)
+    header = counted.header
+    if not books.values_match(header.transaksi_id, computed.values):
+        return {"_next_step": compute_variance.__name__}
+    leftovers = _leftovers(books, header)
+    if leftovers.fingerprint != state.get("sisa_sidik"):
+        return {"_next_step": clean_duplicate_notas.__name__}
+
+    instant = document.posting_instant(header)
+    accounts = books.references(header, ()).document_accounts
+    rows = journal.journal_rows(header.nomer_nota, computed.surplus, computed.shortage, accounts)
+    cards = stock_card.card_rows(computed.values)
+    total = journal.check_balanced(rows)
+    stock_card.check_agreement(rows, stock_card.card_totals(card.nilai for card in cards), accounts.persediaan)
+    try:
+        posting_id = books.insert_posting(
+            header, step.shadow_id, step.dag_run_id, counted.input_hash, total, computed.baris_selisih
+        )
+    except DuplicateKey:
+        # Somebody posted the nota between our look and our insert; look again, it is committed now.
+        settled = _settled(books, counted)
+        if settled is None:
+            raise
+        return settled
+    books.replace_leftovers(leftovers, posting_id)
+    books.insert_journal(posting_id, header, instant, rows)
+    books.insert_stock_card(posting_id, header, instant, cards)
+    _verify(books, posting_id, total, len(cards), accounts.persediaan)
+    books.record_attempt(header.transaksi_id, step.n, step.dag_run_id, "COMPLETED", 200, counted.input_hash, ())
+    return _posted(posting_id, total, computed.baris_selisih)
+
+
+def record_failure(state: dict[str, Any], step: Step, error: Exception) -> None:
+    """Keeps what went wrong at this attempt, so that a later one can be compared with it."""
+    transaksi_id = state.get("transaksi_id")
+    if transaksi_id is None:
+        return
+    books = step.tx.books
+    counted = _try_read(books, transaksi_id)
+    problems = error.problems if isinstance(error, DocumentRefused) else ()
+    books.record_attempt(
+        transaksi_id,
+        step.n,
+        step.dag_run_id,
+        "FAILED",
+        getattr(error, "code", 500),
+        counted.input_hash if counted else None,
+        problems or (Problem(None, "", str(error)),),
+    )
+
+
+def check_document(books: Books, header: Header, lines: DataFrame) -> list[Problem]:
+    """Every problem that step 1 would find, for a document that is not stored yet (`submit --check`)."""
+    effective = document.with_header_warehouse(header, lines)
+    references = books.references(header, _warehouses(header, effective))
+    problems = document.validate(header, effective, references)
+    if header.diotorisasi_at is not None:
+        problems += document.period_problems(header, references.closed_periods)
+    if not any(problem.baris for problem in problems):
+        problems += _variance(effective)[1]
+    return problems
+
+
+# ----------------------------------------------------------------------------------------------------- helpers
+
+
+def _read(books: Books, transaksi_id: int) -> Counted:
+    header = books.lock_document(transaksi_id)
+    if header is None:
+        raise DocumentRefused(f"dokumen transaksi {transaksi_id} tidak ada di so_headers_staging", code=404)
+    return _counted(books, header)
+
+
+def _try_read(books: Books, transaksi_id: int) -> Counted | None:
+    header = books.document(transaksi_id)
+    if header is None or header.diotorisasi_at is None:
+        return None
+    return _counted(books, header)
+
+
+def _counted(books: Books, header: Header) -> Counted:
+    lines = document.with_header_warehouse(header, books.lines(header))
+    if header.diotorisasi_at is None:
+        problem = Problem(None, "diotorisasi_at", "dokumen belum diotorisasi")
+        references = books.references(header, _warehouses(header, lines))
+        problems = document.validate(header, lines, references) or [problem]
+        raise DocumentRefused(_count_sentence(problems), problems)
+    return Counted(header, lines, document.input_hash(header, lines, POSTING))
+
+
+def _settled(books: Books, counted: Counted) -> dict[str, Any] | None:
+    """The answer for a nota that stands in the books already, None if it does not. Raises 409 for another content."""
+    header = counted.header
+    posted = books.posting_of(header.nomer_nota, header.transaksi_id)
+    if posted is not None:
+        if posted.input_hash == counted.input_hash:
+            return _posted_before(posted)
+        raise DocumentRefused(_conflict_sentence(header, posted), code=409)
+    older = books.settled_by_older_system(header.nomer_nota)
+    if older is None:
+        return None
+    answer = {
+        "message": f"nota {header.nomer_nota} sudah diposting oleh sistem lama (pekerjaan {older})",
+        "posting_id": None,
+        "total_debet": str(ZERO_MONEY),
+        "total_kredit": str(ZERO_MONEY),
+        "baris_selisih": 0,
+    }
+    return {"posting_id": None, "_response": answer}
+
+
+def _conflict_sentence(header: Header, posted: PostingSet) -> str:
+    if posted.nomer_nota != header.nomer_nota:
+        return (
+            f"transaksi {header.transaksi_id} sudah diposting dengan nota {posted.nomer_nota} (posting {posted.id});"
+            f" nota {header.nomer_nota} tidak bisa dipakai lagi untuk transaksi ini"
+        )
+    return (
+        f"nota {header.nomer_nota} sudah diposting dengan isi lain (posting {posted.id}, transaksi"
+        f" {posted.transaksi_id}); buku yang sudah diposting tidak berubah, pakai nota baru"
+    )
+
+
+def _checked(books: Books, counted: Counted, lock: bool) -> Computed:
+    """The computed document, or DocumentRefused with every problem at once. With `lock`, what was checked cannot
+    change before the commit."""
+    header, lines = counted.header, counted.lines
+    warehouses = _warehouses(header, lines)
+    period = document.period_of(document.posting_instant(header))
+    locked_closed: frozenset[str] = frozenset()
+    if lock:
+        locked_closed = frozenset({period} if books.lock_period(period) == "CLOSED" else ())
+        books.lock_warehouses(warehouses)
+    references: References = books.references(header, warehouses)
+    closed = locked_closed if lock else books.closed_periods({period})
+    data_problems = document.validate(header, lines, references)
+    period_problems = document.period_problems(header, closed)
+    values: DataFrame | None = None
+    if not data_problems:
+        values, data_problems = _variance(lines)
+    movements = books.movements_since(header.snapshot_at, warehouses)
+    stale = freshness.stale_problems(header, lines, movements)
+    late = freshness.late_movement_problems(header, lines, movements)
+    over = [] if data_problems or values is None else limits.limit_problems(values, *books.limits(header.gudang_kode))
+    problems = [*data_problems, *period_problems, *stale, *late, *over]
+    if data_problems:
+        raise DocumentRefused(_count_sentence(problems), problems, 422)
+    if period_problems:
+        raise DocumentRefused(f"periode {period} tutup", problems, 423)
+    if problems or values is None:
+        raise DocumentRefused("hitungan perlu diputuskan orang sebelum diposting", problems, 409)
+    from everest.opname import variance
+
+    surplus, shortage = variance.totals(values)
+    return Computed(values, surplus, shortage, sum(1 for qty in values["selisih_qty"] if qty))
+
+
+def _variance(lines: DataFrame) -> tuple[DataFrame, list[Problem]]:
+    from everest.opname import variance
+
+    result = variance.compute_variance(lines)
+    return result.frame, list(result.problems)
+
+
+def _warehouses(header: Header, lines: DataFrame) -> list[str]:
+    codes = {code for code in lines["gudang_kode"] if code is not None and code == code}
+    return sorted(codes | {header.gudang_kode})
+
+
+def _leftovers(books: Books, header: Header) -> Leftovers:
+    accounts = journal.Accounts()
+    ours = (accounts.persediaan, accounts.laba_selisih, accounts.rugi_selisih)
+    leftovers = books.leftovers(header.nomer_nota, header.transaksi_id, ours)
+    closed = sorted(books.closed_periods(leftovers.periods))
+    if closed:
+        raise DocumentRefused(
+            f"nota {header.nomer_nota} punya sisa posting lama di periode yang sudah tutup: {', '.join(closed)}",
+            [Problem(None, "tanggal_wib", f"sisa posting lama di periode {period}") for period in closed],
+            423,
+        )
+    return leftovers
+
+
+def _verify(books: Books, posting_id: int, total: Decimal, card_rows: int, inventory_account: str) -> None:
+    """The same balance on a second path: what the tables hold, read back before the commit."""
+    stored = books.posted_totals(posting_id, inventory_account)
+    if not stored.debet == stored.kredit == total:
+        raise journal.Unbalanced(f"posting {posting_id}: journal holds {stored.debet} / {stored.kredit}, not {total}")
+    if stored.inventory != stored.stock_card or stored.stock_card_rows != card_rows:
+        raise journal.Unbalanced(
+            f"posting {posting_id}: inventory account {stored.inventory}, stock card {stored.stock_card} in"
+            f" {stored.stock_card_rows} rows of {card_rows}"
+        )
+
+
+def _count_sentence(problems: Sequence[Problem]) -> str:
+    return f"dokumen ditolak: {len(problems)} masalah"
+
+
+def _posted_before(posted: PostingSet) -> dict[str, Any]:
+    answer = _posted(posted.id, posted.total_debet, posted.baris_selisih)
+    answer["_response"]["message"] = f"sudah diposting sebelumnya (posting {posted.id})"
+    return answer
+
+
+def _posted(posting_id: int, total: Decimal, baris_selisih: int) -> dict[str, Any]:
+    message = f"diposting: {baris_selisih} baris selisih" if baris_selisih else NO_VARIANCE
+    answer = {
+        "message": message,
+        "posting_id": posting_id,
+        "total_debet": str(total),
+        "total_kredit": str(total),
+        "baris_selisih": baris_selisih,
+    }
+    return {"posting_id": posting_id, "_response": answer}
+

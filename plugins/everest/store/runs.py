@@ -1,0 +1,223 @@
+"""The rows of workflow runs in MySQL: the engine's port, on one open transaction."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from everest.errors import DocumentMissing
+from everest.store.database import Connection, last_insert_id, load_queries
+from everest.workflow import codec
+from everest.workflow.ports import Outcome, Run, ShadowRow, StepRecord
+from ingest_consumer import shadow as jobs
+
+_QUERIES = load_queries("workflow")
+_RUN_JSON = ("payload", "state", "error")
+
+
+class MysqlRunStore:
+    """Implements `everest.workflow.ports.RunStore`; the caller owns the transaction."""
+
+    def __init__(self, conn: Connection) -> None:
+        self._conn = conn
+
+    # ------------------------------------------------------------------------------------------------- runs
+
+    def get(self, run_id: int) -> Run | None:
+        return self._run(_QUERIES.get_run(self._conn, run_id=run_id))
+
+    def lock(self, run_id: int) -> Run:
+        run = self._run(_QUERIES.lock_run(self._conn, run_id=run_id))
+        if run is None:
+            raise DocumentMissing(f"workflow run {run_id} does not exist")
+        return run
+
+    def find(self, workflow: str, key: str) -> int | None:
+        found = _QUERIES.find_run(self._conn, workflow=workflow, idempotency_key=key)
+        return None if found is None else int(found)
+
+    def insert(self, run: Run) -> int:
+        _QUERIES.insert_run(
+            self._conn,
+            workflow=run.workflow,
+            version=run.version,
+            definition_hash=run.definition_hash,
+            idempotency_key=run.idempotency_key,
+            payload=codec.dumps(run.payload),
+            state=codec.dumps(run.state),
+            status=run.status,
+            current_step=run.current_step,
+            visit=run.visit,
+            n=run.n,
+            dag_id=run.dag_id,
+            dag_run_id=run.dag_run_id,
+            carrier_shadow_id=run.carrier_shadow_id,
+        )
+        return last_insert_id(self._conn)
+
+    def save(self, run: Run) -> None:
+        _QUERIES.save_run(
+            self._conn,
+            run_id=run.id,
+            state=codec.dumps(run.state),
+            status=run.status,
+            current_step=run.current_step,
+            visit=run.visit,
+            n=run.n,
+            dag_run_id=run.dag_run_id,
+            carrier_shadow_id=run.carrier_shadow_id,
+            transitions=run.transitions,
+            recovered=run.recovered,
+            error_code=run.error_code,
+            error=_text(run.error),
+            failed_n=run.failed_n,
+            failed_attempt=run.failed_attempt,
+            finished_at=run.finished_at and run.finished_at.replace(tzinfo=None),
+        )
+
+    @staticmethod
+    def _run(row: dict[str, Any] | None) -> Run | None:
+        if row is None:
+            return None
+        return Run(**{key: codec.loads(value) if key in _RUN_JSON else value for key, value in row.items()})
+
+    # ------------------------------------------------------------------------------------------------ steps
+
+    def begin_attempt(self, run: Run, step: str, branch: str) -> int:
+        _QUERIES.begin_attempt(self._conn, run_id=run.id, step=step, visit=run.visit, branch=branch, n=run.n)
+        record = self.step(run.id, step, run.visit, branch)
+        if record is None:
+            raise DocumentMissing(f"step {step} of run {run.id} vanished")
+        return record.attempt
+
+    def step(self, run_id: int, step: str, visit: int, branch: str) -> StepRecord | None:
+        row = _QUERIES.get_step(self._conn, run_id=run_id, step=step, visit=visit, branch=branch)
+        if row is None:
+            return None
+        return StepRecord(**{**row, "output": codec.loads(row["output"])})
+
+    def finish_step(
+        self,
+        run: Run,
+        step: str,
+        branch: str,
+        status: str,
+        output: dict[str, Any] | None,
+        error: dict[str, Any] | None,
+    ) -> None:
+        _QUERIES.finish_step(
+            self._conn,
+            run_id=run.id,
+            step=step,
+            visit=run.visit,
+            branch=branch,
+            status=status,
+            output=None if output is None else codec.dumps(output),
+            error=_text(error),
+        )
+
+    def add_event(
+        self, run: Run, event: str, step: str | None, attempt: int | None, detail: dict[str, Any] | None
+    ) -> None:
+        _QUERIES.add_event(
+            self._conn,
+            run_id=run.id,
+            event=event,
+            step=step,
+            visit=run.visit,
+            attempt=attempt,
+            n=run.n,
+            detail=_text(detail),
+        )
+
+    # ----------------------------------------------------------------------------------------- shadow rows
+
+    def shadow(self, shadow_id: int, lock: bool = False) -> ShadowRow | None:
+        query = _QUERIES.lock_shadow if lock else _QUERIES.get_shadow
+        row = query(self._conn, shadow_id=shadow_id)
+        return None if row is None else ShadowRow(**row)
+
+    def insert_shadow(self, run: Run, transaksi_id: int | None, nomer_nota: str | None, payload: str) -> int:
+        _QUERIES.insert_shadow(
+            self._conn,
+            transaksi_id=transaksi_id,
+            nomer_nota=nomer_nota,
+            workflow_id=run.id,
+            payload=payload,
+            dag_id=run.dag_id,
+        )
+        return last_insert_id(self._conn)
+
+    def link_shadow(self, shadow_id: int, run_id: int) -> None:
+        _QUERIES.link_shadow(self._conn, shadow_id=shadow_id, workflow_id=run_id)
+
+    def set_shadow(self, shadow_id: int, outcome: Outcome, current_step: str | None) -> None:
+        _QUERIES.set_shadow(self._conn, shadow_id=shadow_id, current_step=current_step, **_columns(outcome))
+
+    def set_shadows(self, run: Run, outcome: Outcome) -> None:
+        _QUERIES.set_shadows(self._conn, workflow_id=run.id, current_step=run.current_step, **_columns(outcome))
+
+    def announce(self, run: Run, outcome: Outcome) -> None:
+        _QUERIES.announce(
+            self._conn,
+            shadow_id=run.carrier_shadow_id,
+            worker_status=outcome.worker_status,
+            current_step=run.current_step,
+            dag_id=run.dag_id,
+            dag_run_id=run.dag_run_id,
+            n=run.n,
+        )
+        _QUERIES.let_others_wait(
+            self._conn, workflow_id=run.id, carrier_id=run.carrier_shadow_id, current_step=run.current_step
+        )
+
+    def dag_run_id(self, run: Run) -> str:
+        return jobs.dag_run_id(run.workflow, run.idempotency_key, run.id, _carrier(run), run.n)
+
+    def enqueue(self, run: Run) -> None:
+        carrier = self.shadow(_carrier(run))
+        body = jobs.outbox_body(
+            shadow_id=_carrier(run),
+            workflow=run.workflow,
+            workflow_id=run.id,
+            dag_id=run.dag_id,
+            dag_run_id=run.dag_run_id,
+            n=run.n,
+            transaksi_id=carrier.transaksi_id if carrier else None,
+            nota=carrier.nomer_nota if carrier else None,
+        )
+        jobs.enqueue(self._conn, shadow_id=run.carrier_shadow_id, workflow_id=run.id, body=body)
+
+    def outcome_of(self, run: Run) -> Outcome:
+        row = _QUERIES.shadow_outcome(self._conn, shadow_id=run.carrier_shadow_id)
+        if row is None:
+            return Outcome("FAILED", run.error, run.error_code, None)
+        return Outcome(
+            row["worker_status"],
+            None if row["response"] is None else json.loads(row["response"]),
+            row["error_code"],
+            row["error"],
+        )
+
+    def rerun(self, shadow_id: int, actor: str, reason: str | None) -> str:
+        return jobs.rerun(self._conn, shadow_id, actor, reason)
+
+
+def _carrier(run: Run) -> int:
+    if run.carrier_shadow_id is None:
+        raise DocumentMissing(f"workflow run {run.id} has no shadow row to carry its message")
+    return run.carrier_shadow_id
+
+
+def _text(value: dict[str, Any] | None) -> str | None:
+    """Plain JSON for people and pages; state goes through the codec instead."""
+    return None if value is None else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _columns(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "worker_status": outcome.worker_status,
+        "response": _text(outcome.response),
+        "error_code": outcome.error_code,
+        "error": outcome.error,
+    }

@@ -1,0 +1,64 @@
+"""One open transaction with everything a handler may need on it. Leaving the `with` by an error rolls back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from everest.errors import TransientDatabaseError
+from everest.settings import Settings
+from everest.store.books import MysqlBooks
+from everest.store.database import Connection, transaction, typed_errors
+from everest.store.runs import MysqlRunStore
+
+
+@dataclass(frozen=True)
+class UnitOfWork:
+    """conn: the connection, for queries of other modules. now: aware UTC, the database's clock when it began."""
+
+    conn: Connection
+    settings: Settings
+    now: datetime
+    runs: MysqlRunStore
+    books: MysqlBooks
+
+
+class Database:
+    """Opens units of work one after another on one connection, and replaces a connection that was lost."""
+
+    def __init__(self, connect: Callable[[], Connection], settings: Settings) -> None:
+        self._connect = connect
+        self._settings = settings
+        self._conn: Connection | None = None
+
+    @contextmanager
+    def transaction(self) -> Iterator[UnitOfWork]:
+        if self._conn is None:
+            self._conn = self._connect()
+        conn = self._conn
+        try:
+            with transaction(conn):
+                books = MysqlBooks(conn, self._settings)
+                yield UnitOfWork(conn, self._settings, _clock(conn), MysqlRunStore(conn), books)
+        except TransientDatabaseError:
+            # Which of them leave the connection usable is not worth knowing: a new one costs a few milliseconds.
+            self.close()
+            raise
+
+    def close(self) -> None:
+        if self._conn is not None:
+            conn, self._conn = self._conn, None
+            try:
+                with typed_errors():
+                    conn.close()
+            except Exception:  # noqa: S110 - closing a lost connection may fail; it is gone either way
+                pass
+
+
+def _clock(conn: Connection) -> datetime:
+    with conn.cursor() as cursor:
+        cursor.execute("SELECT UTC_TIMESTAMP(6)")
+        (now,) = cursor.fetchone()
+    return now.replace(tzinfo=UTC)  # type: ignore[no-any-return]

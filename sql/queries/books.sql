@@ -1,0 +1,249 @@
+-- Documents, master data and the books, as the posting steps read and write them.
+-- A list parameter expands to (a, b, c); bulk writes take their rows as one JSON array, so that one bound parameter
+-- carries thousands of rows and an exact decimal stays text until its column.
+
+-- name: document_by_transaksi(transaksi_id)^
+-- The submitted document of an accounting document.
+SELECT id, transaksi_id, nomer_nota, gudang_kode, tanggal_opname, tanggal_posting, snapshot_at, otorisasi_level,
+       diotorisasi_oleh, diotorisasi_at, dibuat_oleh, zona_waktu, created_at
+FROM so_headers_staging
+WHERE transaksi_id = :transaksi_id;
+
+-- name: lock_document(transaksi_id)^
+-- The same, held until the transaction ends: first in the lock order.
+SELECT id, transaksi_id, nomer_nota, gudang_kode, tanggal_opname, tanggal_posting, snapshot_at, otorisasi_level,
+       diotorisasi_oleh, diotorisasi_at, dibuat_oleh, zona_waktu, created_at
+FROM so_headers_staging
+WHERE transaksi_id = :transaksi_id
+FOR UPDATE;
+
+-- name: lines(header_id)
+-- The counted lines of a document.
+SELECT baris, kode_barang, lot, gudang_kode, satuan, qty_sistem, qty_fisik, harga_pokok, alasan
+FROM so_details_staging
+WHERE header_id = :header_id
+ORDER BY baris;
+
+-- name: warehouses(codes)
+-- Which of these warehouses exist, and whether they are active.
+SELECT gudang_kode, aktif FROM gudang WHERE gudang_kode IN :codes;
+
+-- name: lock_warehouses(codes)
+-- One posting at a time per warehouse, in one order for all: makes the freshness check hold between two postings.
+SELECT gudang_kode FROM gudang WHERE gudang_kode IN :codes ORDER BY gudang_kode FOR UPDATE;
+
+-- name: warehouse_accounts(gudang_kode)^
+-- Accounts of a warehouse where they differ from the common ones.
+SELECT akun_persediaan, akun_laba_selisih, akun_rugi_selisih FROM akun_gudang WHERE gudang_kode = :gudang_kode;
+
+-- name: accounts(codes)
+-- Which of these accounts exist, and whether they are active.
+SELECT kode_akun, aktif FROM akun WHERE kode_akun IN :codes;
+
+-- name: closed_periods(periods)
+-- Which of these months are closed.
+SELECT periode FROM periode_akuntansi WHERE periode IN :periods AND status = 'CLOSED';
+
+-- name: lock_period(periode)$
+-- A month, shared: many postings may hold it, closing it waits for them.
+SELECT status FROM periode_akuntansi WHERE periode = :periode LOCK IN SHARE MODE;
+
+-- name: insert_period(periode)!
+-- A month without a row is open; the row is there to be locked.
+INSERT INTO periode_akuntansi (periode, status) VALUES (:periode, 'OPEN')
+ON DUPLICATE KEY UPDATE periode = periode_akuntansi.periode;
+
+-- name: limits(gudang_kode)^
+-- The approval limits: the warehouse's own row before that of all ('*').
+SELECT batas_dokumen, batas_baris
+FROM kebijakan_selisih
+WHERE gudang_kode IN (:gudang_kode, '*')
+ORDER BY gudang_kode = '*'
+LIMIT 1;
+
+-- name: posting_of(nomer_nota, transaksi_id)^
+-- The posting set of a nota or of an accounting document.
+SELECT id, transaksi_id, nomer_nota, input_hash, total_debet, total_kredit, baris_selisih
+FROM posting_sets
+WHERE (jenis = 'POSTING' AND nomer_nota = :nomer_nota) OR transaksi_id = :transaksi_id
+ORDER BY id
+LIMIT 1;
+
+-- name: settled_by_older_system(nomer_nota)$
+-- A job of this nota that an older system completed: it has no workflow of ours.
+SELECT id
+FROM rabbit_publish_shadow
+WHERE nomer_nota = :nomer_nota AND worker_status = 'COMPLETED' AND workflow_id IS NULL
+LIMIT 1;
+
+-- name: movements_since(codes, snapshot_utc, snapshot_foreign, earliest)
+-- Stock-card rows of these warehouses entered after a count was frozen. Our own rows are UTC, those of other programs
+-- stand in their zone, so the instant comes in both; the earlier of the two bounds the index range.
+SELECT k.id, k.kode_barang, k.lot, k.gudang_kode, k.nomer_nota,
+       (k.posting_id IS NOT NULL OR k.sumber = 'OPNAME'
+        OR EXISTS (SELECT 1 FROM so_headers_staging h WHERE h.nomer_nota = k.nomer_nota)) AS is_opname,
+       k.tanggal_wib, k.created_at
+FROM kartu_stok k
+WHERE k.gudang_kode IN :codes
+  AND k.created_at > :earliest
+  AND ((k.posting_id IS NOT NULL AND k.created_at > :snapshot_utc)
+       OR (k.posting_id IS NULL AND k.created_at > :snapshot_foreign))
+ORDER BY k.id;
+
+-- name: accounting_document(transaksi_id)^
+-- The accounting document, if another program or an earlier attempt wrote it.
+SELECT id, nomer_nota, jenis, tanggal_wib, gudang_kode FROM transaksi WHERE id = :transaksi_id;
+
+-- name: put_accounting_document(transaksi_id, nomer_nota, jenis, tanggal_wib, gudang_kode)!
+-- Written once per attempt; the existing application may have written it before.
+INSERT INTO transaksi (id, nomer_nota, jenis, tanggal_wib, gudang_kode)
+VALUES (:transaksi_id, :nomer_nota, :jenis, :tanggal_wib, :gudang_kode)
+ON DUPLICATE KEY UPDATE
+    nomer_nota = VALUES(nomer_nota), jenis = VALUES(jenis), tanggal_wib = VALUES(tanggal_wib),
+    gudang_kode = VALUES(gudang_kode);
+
+-- name: new_accounting_document(nomer_nota, jenis, gudang_kode)!
+-- Takes the next transaksi_id from the table's own counter.
+INSERT INTO transaksi (nomer_nota, jenis, gudang_kode) VALUES (:nomer_nota, :jenis, :gudang_kode);
+
+-- name: values_of(transaksi_id)
+-- The computed lines that stand already.
+SELECT baris, kode_barang, lot, gudang_kode, qty_sistem, qty_fisik, harga_pokok, selisih_qty, nilai_debet, nilai_kredit
+FROM transaksi_values
+WHERE transaksi_id = :transaksi_id
+ORDER BY baris;
+
+-- name: delete_values(transaksi_id)!
+-- Makes room for this attempt's lines.
+DELETE FROM transaksi_values WHERE transaksi_id = :transaksi_id;
+
+-- name: insert_values(transaksi_id, rows)!
+-- The computed lines of this attempt.
+INSERT INTO transaksi_values
+    (transaksi_id, baris, kode_barang, lot, gudang_kode, qty_sistem, qty_fisik, harga_pokok, selisih_qty, nilai_debet,
+     nilai_kredit)
+SELECT :transaksi_id, j.baris, j.kode_barang, j.lot, j.gudang_kode, j.qty_sistem, j.qty_fisik, j.harga_pokok,
+       j.selisih_qty, j.nilai_debet, j.nilai_kredit
+FROM JSON_TABLE(:rows, '$[*]' COLUMNS (
+    baris INT PATH '$[0]' ERROR ON ERROR,
+    kode_barang VARCHAR(64) PATH '$[1]' ERROR ON ERROR,
+    lot VARCHAR(64) PATH '$[2]' ERROR ON ERROR,
+    gudang_kode VARCHAR(40) PATH '$[3]' ERROR ON ERROR,
+    qty_sistem DECIMAL(18,4) PATH '$[4]' ERROR ON ERROR,
+    qty_fisik DECIMAL(18,4) PATH '$[5]' ERROR ON ERROR,
+    harga_pokok DECIMAL(24,6) PATH '$[6]' ERROR ON ERROR,
+    selisih_qty DECIMAL(18,4) PATH '$[7]' ERROR ON ERROR,
+    nilai_debet DECIMAL(24,2) PATH '$[8]' ERROR ON ERROR,
+    nilai_kredit DECIMAL(24,2) PATH '$[9]' ERROR ON ERROR
+)) j;
+
+-- name: values_total(transaksi_id)^
+-- Sums over the computed lines, to be compared with what is about to be posted.
+SELECT COUNT(*) AS baris, COALESCE(SUM(nilai_debet), 0) AS nilai_debet, COALESCE(SUM(nilai_kredit), 0) AS nilai_kredit,
+       COALESCE(SUM(selisih_qty), 0) AS selisih_qty
+FROM transaksi_values
+WHERE transaksi_id = :transaksi_id;
+
+-- name: journal_leftovers(nomer_nota, transaksi_id, accounts)
+-- Journal rows that an unfinished attempt at this nota left: ours by name, or unlabelled rows of the existing worker
+-- with our accounts and this document.
+SELECT id, tanggal_wib, kode_akun, debet, kredit
+FROM jurnal
+WHERE nomer_nota = :nomer_nota
+  AND (sumber = 'OPNAME' OR (sumber = '' AND transaksi_id = :transaksi_id AND kode_akun IN :accounts))
+  AND (posting_id IS NULL OR NOT EXISTS (SELECT 1 FROM posting_sets p WHERE p.id = jurnal.posting_id))
+ORDER BY id;
+
+-- name: stock_card_leftovers(nomer_nota, transaksi_id)
+-- Stock-card rows of the same kind.
+SELECT id, tanggal_wib, kode_barang, lot, gudang_kode, masuk, keluar, nilai
+FROM kartu_stok
+WHERE nomer_nota = :nomer_nota
+  AND (sumber = 'OPNAME' OR (sumber = '' AND transaksi_id = :transaksi_id))
+  AND (posting_id IS NULL OR NOT EXISTS (SELECT 1 FROM posting_sets p WHERE p.id = kartu_stok.posting_id))
+ORDER BY id;
+
+-- name: archive_journal(ids, posting_id, reason)!
+-- The old rows, kept, with the posting that replaced them.
+INSERT INTO jurnal_arsip
+    (id, posting_id, urutan, transaksi_id, nomer_nota, sumber, tanggal_wib, kode_akun, keterangan, debet, kredit,
+     created_at, diarsipkan_at, oleh_posting_id, alasan)
+SELECT id, posting_id, urutan, transaksi_id, nomer_nota, sumber, tanggal_wib, kode_akun, keterangan, debet, kredit,
+       created_at, UTC_TIMESTAMP(6), :posting_id, :reason
+FROM jurnal
+WHERE id IN :ids;
+
+-- name: delete_journal(ids)!
+-- Only after they were archived in the same transaction.
+DELETE FROM jurnal WHERE id IN :ids;
+
+-- name: archive_stock_card(ids, posting_id, reason)!
+-- The same for the stock card.
+INSERT INTO kartu_stok_arsip
+    (id, posting_id, transaksi_id, nomer_nota, sumber, kode_barang, lot, gudang_kode, tanggal_wib, masuk, keluar,
+     harga_pokok, nilai, created_at, diarsipkan_at, oleh_posting_id, alasan)
+SELECT id, posting_id, transaksi_id, nomer_nota, sumber, kode_barang, lot, gudang_kode, tanggal_wib, masuk, keluar,
+       harga_pokok, nilai, created_at, UTC_TIMESTAMP(6), :posting_id, :reason
+FROM kartu_stok
+WHERE id IN :ids;
+
+-- name: delete_stock_card(ids)!
+-- Only after they were archived in the same transaction.
+DELETE FROM kartu_stok WHERE id IN :ids;
+
+-- name: insert_posting(transaksi_id, nomer_nota, shadow_id, dag_run_id, input_hash, total_debet, total_kredit, baris_selisih)!
+-- One posting per nota: a second one is a duplicate key, whoever was first.
+INSERT INTO posting_sets
+    (transaksi_id, nomer_nota, jenis, shadow_id, dag_run_id, input_hash, total_debet, total_kredit, baris_selisih,
+     created_at)
+VALUES
+    (:transaksi_id, :nomer_nota, 'POSTING', :shadow_id, :dag_run_id, :input_hash, :total_debet, :total_kredit,
+     :baris_selisih, UTC_TIMESTAMP(6));
+
+-- name: insert_journal(posting_id, urutan, transaksi_id, nomer_nota, tanggal_wib, kode_akun, keterangan, debet, kredit)*!
+-- The general-ledger rows of a posting.
+INSERT INTO jurnal
+    (posting_id, urutan, transaksi_id, nomer_nota, sumber, tanggal_wib, kode_akun, keterangan, debet, kredit,
+     created_at)
+VALUES
+    (:posting_id, :urutan, :transaksi_id, :nomer_nota, 'OPNAME', :tanggal_wib, :kode_akun, :keterangan, :debet,
+     :kredit, UTC_TIMESTAMP(6));
+
+-- name: insert_stock_card(posting_id, transaksi_id, nomer_nota, tanggal_wib, rows)!
+-- The stock movements of a posting.
+INSERT INTO kartu_stok
+    (posting_id, transaksi_id, nomer_nota, sumber, kode_barang, lot, gudang_kode, tanggal_wib, masuk, keluar,
+     harga_pokok, nilai, created_at)
+SELECT :posting_id, :transaksi_id, :nomer_nota, 'OPNAME', j.kode_barang, j.lot, j.gudang_kode, :tanggal_wib, j.masuk,
+       j.keluar, j.harga_pokok, j.nilai, UTC_TIMESTAMP(6)
+FROM JSON_TABLE(:rows, '$[*]' COLUMNS (
+    kode_barang VARCHAR(64) PATH '$[0]' ERROR ON ERROR,
+    lot VARCHAR(64) PATH '$[1]' ERROR ON ERROR,
+    gudang_kode VARCHAR(40) PATH '$[2]' ERROR ON ERROR,
+    masuk DECIMAL(18,4) PATH '$[3]' ERROR ON ERROR,
+    keluar DECIMAL(18,4) PATH '$[4]' ERROR ON ERROR,
+    harga_pokok DECIMAL(24,6) PATH '$[5]' ERROR ON ERROR,
+    nilai DECIMAL(24,2) PATH '$[6]' ERROR ON ERROR
+)) j;
+
+-- name: journal_total(posting_id, akun_persediaan)^
+-- What stands in the journal now, read back before the commit.
+SELECT COALESCE(SUM(debet), 0) AS debet, COALESCE(SUM(kredit), 0) AS kredit,
+       COALESCE(SUM(CASE WHEN kode_akun = :akun_persediaan THEN debet ELSE 0 END), 0) AS persediaan_debet,
+       COALESCE(SUM(CASE WHEN kode_akun = :akun_persediaan THEN kredit ELSE 0 END), 0) AS persediaan_kredit
+FROM jurnal
+WHERE posting_id = :posting_id;
+
+-- name: stock_card_total(posting_id)^
+-- What stands in the stock card now.
+SELECT COUNT(*) AS baris, COALESCE(SUM(CASE WHEN nilai > 0 THEN nilai ELSE 0 END), 0) AS naik,
+       COALESCE(SUM(CASE WHEN nilai < 0 THEN -nilai ELSE 0 END), 0) AS turun
+FROM kartu_stok
+WHERE posting_id = :posting_id;
+
+-- name: insert_attempt(transaksi_id, n, dag_run_id, outcome, code, input_hash, problems, replaced_lines)!
+-- One attempt at a document.
+INSERT INTO posting_attempts
+    (transaksi_id, n, dag_run_id, outcome, code, input_hash, problems, replaced_lines, created_at)
+VALUES
+    (:transaksi_id, :n, :dag_run_id, :outcome, :code, :input_hash, :problems, :replaced_lines, UTC_TIMESTAMP(6));
