@@ -104,12 +104,11 @@ def typed(error: MySQLdb.Error) -> DatabaseError:
     return DatabaseError(text, number)
 
 
-def load_queries(name: str) -> Any:
-    """The named queries of sql/queries/<name>.sql as functions `query(conn, **parameters)`; rows are dicts.
-    A literal % in a file is written %%."""
-    return aiosql.from_path(
-        SQL_DIR / "queries" / f"{name}.sql", "mysqldb", kwargs={"cursorclass": MySQLdb.cursors.DictCursor}
-    )
+def load_queries(name: str, as_tuples: bool = False) -> Any:
+    """The named queries of sql/queries/<name>.sql as functions `query(conn, **parameters)`; rows are dicts, or tuples
+    where thousands of them become a frame. A literal % in a file is written %%."""
+    kind = MySQLdb.cursors.Cursor if as_tuples else MySQLdb.cursors.DictCursor
+    return aiosql.from_path(SQL_DIR / "queries" / f"{name}.sql", "mysqldb", kwargs={"cursorclass": kind})
 
 
 def last_insert_id(conn: Connection) -> int:

@@ -92,4 +92,4 @@ class StepOperator(BaseOperator):
             self.log.info("Nothing more to do in this DAG run: %s", result.reason)
             rest = sorted(self.get_flat_relative_ids(upstream=False))
             if rest:
-                raise DownstreamTasksSkipped(tasks=rest)
+                raise DownstreamTasksSkipped(tasks=rest)  # type: ignore[no-untyped-call]

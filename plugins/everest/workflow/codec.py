@@ -7,11 +7,12 @@ that nothing a handler returns can be mistaken for a tag.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-_TAGS = {"$decimal": Decimal, "$datetime": datetime.fromisoformat, "$date": date.fromisoformat}
+_TAGS: dict[str, Callable[[str], Any]] = {"$decimal": Decimal, "$datetime": datetime.fromisoformat, "$date": date.fromisoformat}
 
 
 def dumps(value: Any) -> str:

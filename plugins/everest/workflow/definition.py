@@ -87,7 +87,8 @@ class Builder:
 
     def then(self, handler: Handler, name: str | None = None, timeout: timedelta | None = None) -> Builder:
         """Adds a step that runs after the ones before it; its name is the function's unless given."""
-        self._steps.append(Step(name or getattr(handler, "__name__", ""), handler, timeout))
+        own_name = str(getattr(handler, "__name__", ""))
+        self._steps.append(Step(name or own_name, handler, timeout))
         return self
 
     def max_attempts(self, attempts: int) -> Builder:
