@@ -5,8 +5,8 @@
 -- record_class: Shadow
 -- A job and the workflow it belongs to (NULL while nobody linked it).
 SELECT s.id, s.transaksi_id, s.nomer_nota, s.workflow_id, s.publish_status, s.worker_status, s.worker_at, s.attempts,
-       s.current_step, s.response, s.error_code, s.error, s.dag_id, s.dag_run_id, s.n, s.dead_lettered_at,
-       s.handed_over_at, s.created_at, r.workflow
+       s.current_step, s.response, s.error_code, s.error, COALESCE(s.dag_id, r.dag_id) AS dag_id, s.dag_run_id,
+       s.n, s.dead_lettered_at, s.handed_over_at, s.created_at, r.workflow
 FROM rabbit_publish_shadow s
 LEFT JOIN workflow_runs r ON r.id = s.workflow_id
 WHERE s.id = :shadow_id;
@@ -15,8 +15,8 @@ WHERE s.id = :shadow_id;
 -- record_class: Shadow
 -- Several jobs at once, for the dead letters.
 SELECT s.id, s.transaksi_id, s.nomer_nota, s.workflow_id, s.publish_status, s.worker_status, s.worker_at, s.attempts,
-       s.current_step, s.response, s.error_code, s.error, s.dag_id, s.dag_run_id, s.n, s.dead_lettered_at,
-       s.handed_over_at, s.created_at, r.workflow
+       s.current_step, s.response, s.error_code, s.error, COALESCE(s.dag_id, r.dag_id) AS dag_id, s.dag_run_id,
+       s.n, s.dead_lettered_at, s.handed_over_at, s.created_at, r.workflow
 FROM rabbit_publish_shadow s
 LEFT JOIN workflow_runs r ON r.id = s.workflow_id
 WHERE s.id IN :shadow_ids;

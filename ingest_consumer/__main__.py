@@ -1,0 +1,212 @@
+"""The command line: `python -m ingest_consumer consume | relay | dead-letters ...`.
+
+Exit codes: 0 done (a SIGTERM too), 1 something was refused, 2 the call, the settings or the broker's queues are wrong.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from ingest_consumer import broker, dead_letters, topology
+from ingest_consumer.broker import BROKER_ERRORS
+from ingest_consumer.consumer import consume as run_consumer
+from ingest_consumer.database import Database, passes
+from ingest_consumer.dead_letters import Box, Done, Letter, Standing
+from ingest_consumer.errors import IngestError, SettingsError, TopologyError
+from ingest_consumer.relay import relay as run_relay
+from ingest_consumer.settings import Settings
+
+READ_WAIT_S = 20
+"""How long a dead-letters command waits for another reader of the queue."""
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="everest-ingest-consumer")
+def cli() -> None:
+    """Between the queue and Airflow: publishes jobs, starts their DAG runs, looks after dead letters.
+
+    Settings come from the environment; `source .local/stack.env` sets them for the local stack.
+    """
+    logging.basicConfig(
+        level=os.environ.get("EVEREST_LOG_LEVEL", "INFO").upper(),
+        format="%(asctime)s %(levelname)-7s %(message)s",
+        stream=sys.stderr,
+    )
+    logging.getLogger("pika").setLevel(logging.CRITICAL)  # we say the same, once a minute
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+
+
+@cli.command()
+@click.option("--workers", type=click.IntRange(1, 64), help="Deliveries handled at once. Default: EVEREST_WORKERS or 4.")
+def consume(workers: int | None) -> None:
+    """Take jobs from the queue, start their DAG runs and wait for the outcome, until SIGTERM.
+
+    What it holds when it is stopped goes back to the queue; the next consumer finds the run.
+    """
+    settings = Settings.from_environment(airflow=True)
+    if workers is not None:
+        settings = replace(settings, workers=workers)
+    run_consumer(settings, _stop_signal())
+
+
+@cli.command()
+def relay() -> None:
+    """Publish outbox rows that are due, until SIGTERM. A second relay stands by."""
+    run_relay(Settings.from_environment(), _stop_signal())
+
+
+@cli.group("dead-letters")
+def dead_letters_group() -> None:
+    """What lies in the dead-letter queue, why, and the ways out.
+
+    \b
+    list     show every letter with its nota, reason, age and attempts
+    replay   run the document again (correct it first: python -m everest submit --replace)
+    drop     give up: the document becomes CANCELLED (499), with your reason in the audit log
+    settle   take out letters of documents that are done (the relay does it once a minute)
+    """
+
+
+@dead_letters_group.command("list")
+@click.option("--json", "as_json", is_flag=True, help="One JSON array, for programs.")
+def list_letters(as_json: bool) -> None:
+    """Show every letter: nota, status, age, attempts and reason. Changes nothing."""
+    with _box() as (box, _database):
+        letters = box.letters
+    if as_json:
+        click.echo(json.dumps([letter.as_json() for letter in letters], ensure_ascii=False, indent=2))
+        return
+    for letter in letters:
+        click.echo(_line(letter))
+    click.echo(f"{len(letters)} dead letters" if letters else "no dead letters")
+
+
+def _selection(command: Callable[..., None]) -> Callable[..., None]:
+    """The ways to say which letters; the same for replay and drop."""
+    for option in (
+        click.argument("notas", nargs=-1, metavar="[NOTA]..."),
+        click.option("--shadow", "shadow_ids", type=int, multiple=True, help="By shadow id; repeatable."),
+        click.option("--letter", "keys", multiple=True, help="By the letter's own key from `list`; repeatable."),
+        click.option("--all", "everything", is_flag=True, help="Every letter."),
+        click.option("--actor", default=getpass.getuser, show_default="your login", help="Who does it, for the audit log."),
+    ):
+        command = option(command)
+    return command
+
+
+@dead_letters_group.command()
+@_selection
+@click.option("--reason", help="Why, for the audit log.")
+def replay(**given: Any) -> None:
+    """Run the documents of these letters again; each letter goes once its rerun is recorded."""
+    actor, reason = given.pop("actor"), given.pop("reason")
+    _work(given, lambda box, letters, database: dead_letters.replay(box, letters, database, actor, reason))
+
+
+@dead_letters_group.command()
+@_selection
+@click.option("--reason", required=True, help="Why, for the audit log.")
+def drop(**given: Any) -> None:
+    """Give these letters up. A FAILED document becomes CANCELLED (499); a broken message is just taken out."""
+    actor, reason = given.pop("actor"), given.pop("reason")
+    _work(given, lambda box, letters, database: dead_letters.drop(box, letters, database, actor, reason))
+
+
+@dead_letters_group.command()
+def settle() -> None:
+    """Take out the letters of documents that are COMPLETED or CANCELLED."""
+    with _box() as (box, _database):
+        settled = [letter for letter in box.letters if letter.standing is Standing.SETTLED]
+        for letter in settled:
+            box.take(letter)
+    click.echo(f"{len(settled)} settled letters taken out")
+
+
+def _work(given: dict[str, Any], do: Callable[[Box, list[Letter], Database], list[Done]]) -> None:
+    if not any(given.values()):
+        raise click.UsageError("say which letters: a NOTA, --shadow, --letter or --all")
+    with _box() as (box, database):
+        done = do(box, dead_letters.chosen(box.letters, **given), database)
+    for one in done:
+        click.echo(f"{_name(one.letter)}: {one.words}")
+    if not all(one.ok for one in done):
+        sys.exit(1)
+
+
+@contextmanager
+def _box() -> Iterator[tuple[Box, Database]]:
+    settings = Settings.from_environment()
+    database = Database(settings.mysql, settings.mysql_timeout)
+    connection = broker.connect(settings.amqp_url, "everest dead-letters", settings.heartbeat)
+    try:
+        topology.ensure_dead_letters(connection)
+        with dead_letters.opened(connection, database, READ_WAIT_S) as box:
+            if box is None:
+                raise IngestError("another reader has the dead letters at the moment; try again")
+            yield box, database
+    finally:
+        database.close()
+        broker.close_quietly(connection)
+
+
+def _name(letter: Letter) -> str:
+    return f"nota {letter.row.nomer_nota} (shadow {letter.row.id})" if letter.row else f"letter {letter.key}"
+
+
+def _line(letter: Letter) -> str:
+    row, facts = letter.row, letter.as_json()
+    age = facts["age_seconds"]
+    words = [
+        letter.standing.value.upper(),
+        f"code {row.error_code}" if row and row.error_code else "",
+        f"age {_age(age)}" if age is not None else "age unknown",
+        f"{row.attempts} attempts" if row else "",
+        f"letter {letter.key}" if row else "",
+    ]
+    return f"{_name(letter)}  {' · '.join(word for word in words if word)}\n    {letter.reason}"
+
+
+def _age(seconds: int) -> str:
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+def _stop_signal() -> threading.Event:
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: stop.set())
+    return stop
+
+
+def main() -> None:
+    try:
+        cli()
+    except (SettingsError, TopologyError) as error:
+        click.echo(f"error: {error.message}", err=True)
+        sys.exit(2)
+    except IngestError as error:
+        click.echo(f"error: {error.message}", err=True)
+        sys.exit(1)
+    except Exception as error:
+        if not (passes(error) or isinstance(error, BROKER_ERRORS)):
+            raise
+        click.echo(f"error: a server cannot be reached: {type(error).__name__} {error}", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

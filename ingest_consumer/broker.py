@@ -1,0 +1,41 @@
+"""How this program reaches RabbitMQ: one way to open a connection, every wait in it bounded."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pika
+from pika.adapters.blocking_connection import BlockingChannel
+from pika.exceptions import AMQPError
+
+BROKER_ERRORS = (AMQPError, OSError)
+"""What any call on a connection or channel may raise when the broker, or the way to it, is in trouble."""
+
+SOCKET_TIMEOUT_S = 5
+STACK_TIMEOUT_S = 10
+BLOCKED_TIMEOUT_S = 30
+"""A broker in a memory or disk alarm stops reading; after this long we let go of the connection and begin anew."""
+
+
+def connect(amqp_url: str, name: str, heartbeat_s: int) -> pika.BlockingConnection:
+    """Raises one of BROKER_ERRORS. `name` is what the management page shows."""
+    parameters = pika.URLParameters(amqp_url)
+    parameters.heartbeat = heartbeat_s
+    parameters.blocked_connection_timeout = BLOCKED_TIMEOUT_S
+    parameters.socket_timeout = SOCKET_TIMEOUT_S
+    parameters.stack_timeout = STACK_TIMEOUT_S
+    parameters.connection_attempts = 1
+    parameters.client_properties = {"connection_name": name}
+    return pika.BlockingConnection(parameters)
+
+
+def close_quietly(thing: pika.BlockingConnection | BlockingChannel | None) -> None:
+    """Unacked deliveries go back to their queue when their channel closes, cleanly or not."""
+    with suppress(*BROKER_ERRORS):
+        if thing is not None and thing.is_open:
+            thing.close()
+
+
+def headers_of(properties: pika.BasicProperties) -> dict[str, Any]:
+    return dict(properties.headers or {})

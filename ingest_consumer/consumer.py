@@ -1,0 +1,209 @@
+"""The consumer's workers: each one connection, one delivery at a time, until told to stop.
+
+pika serves heartbeats only while its loop runs, so a worker never blocks for long: the callback stores the delivery,
+and the loop alternates between the broker (`process_data_events`) and one short look at the delivery. An ack goes
+to the channel the delivery came from; when that channel is gone so is the delivery, and it will come again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pika
+from pika.adapters.blocking_connection import BlockingChannel
+
+from ingest_consumer import broker, topology
+from ingest_consumer.airflow_api import AirflowApi
+from ingest_consumer.broker import BROKER_ERRORS
+from ingest_consumer.database import Database, passes
+from ingest_consumer.delivery import DagGate, Delivery, Means, Outcome, Verdict
+from ingest_consumer.errors import IngestError, TopologyError
+from ingest_consumer.pauses import Backoff, Complaints
+from ingest_consumer.settings import Settings
+
+log = logging.getLogger(__name__)
+
+IDLE_LOOK_S = 0.2
+"""How long an idle worker listens before it looks whether it should stop."""
+BUG_TRIES = 3
+"""An error of ours in handling a delivery is tried this often, then the delivery is dead-lettered, so that it never
+stops the consumer."""
+STOP_WITHIN_S = 15.0
+
+
+class _Resubscribe(Exception):
+    """The broker cancelled our subscription or closed the channel; begin anew."""
+
+
+class Worker:
+    """One connection to the broker and one to MySQL; `run` returns when `stop` is set."""
+
+    def __init__(self, name: str, settings: Settings, stop: threading.Event) -> None:
+        assert settings.airflow is not None
+        airflow = settings.airflow
+        self._name = name
+        self._settings = settings
+        self._stop = stop
+        self._complaints = Complaints(log, name)
+        self._database = Database(settings.mysql, settings.mysql_timeout)
+        self._api = AirflowApi(airflow.url, airflow.user, airflow.password, settings.airflow_timeout)
+        self._means = Means(
+            self._database, self._api, DagGate(self._api), settings, self._complaints, time.monotonic
+        )
+        self._held: tuple[int, Delivery] | None = None
+        self._bugs = 0
+        self._cancelled = False
+        self._database_backoff = Backoff(settings.retry_max)
+
+    def run(self) -> None:
+        backoff = Backoff(self._settings.retry_max)
+        while not self._stop.is_set():
+            try:
+                self._session(backoff)
+            except _Resubscribe as reason:
+                log.warning("%s: %s; subscribing again", self._name, reason)
+                self._stop.wait(backoff.next_s())
+            except BROKER_ERRORS as error:
+                self._complaints.say("broker", f"broker: {type(error).__name__} {error}; trying again")
+                self._stop.wait(backoff.next_s())
+            except TopologyError as error:
+                self._complaints.say("topology", error.message, logging.ERROR)
+                self._stop.wait(backoff.next_s())
+            except Exception:  # a worker that dies silently is worse than one that begins anew
+                log.exception("%s: OUR BUG; beginning anew", self._name)
+                self._stop.wait(backoff.next_s())
+        self._database.close()
+        self._api.close()
+
+    def _session(self, backoff: Backoff) -> None:
+        """One connection, from connect to close. What is held when it ends comes again from the broker."""
+        settings = self._settings
+        connection = broker.connect(settings.amqp_url, f"everest {self._name}", settings.heartbeat)
+        try:
+            topology.ensure(connection, settings.amqp_url, settings.management)
+            channel = self._subscribe(connection)
+            backoff.reset()
+            self._complaints.over("broker")
+            self._complaints.over("topology")
+            checked_at = time.monotonic()
+            while not self._stop.is_set():
+                connection.process_data_events(time_limit=self._listen_s())
+                if self._cancelled or not channel.is_open:
+                    raise _Resubscribe("cancelled by the broker" if self._cancelled else "channel closed by the broker")
+                self._look(connection, channel, Delivery.advance)
+                if time.monotonic() - checked_at >= settings.check_every.total_seconds():
+                    topology.ensure(connection, settings.amqp_url, settings.management)
+                    checked_at = time.monotonic()
+            self._look(connection, channel, Delivery.last_look)
+            if self._held is not None:
+                log.info("%s: stopping; the delivery it holds goes back to the queue", self._name)
+        finally:
+            self._held = None
+            broker.close_quietly(connection)
+
+    def _subscribe(self, connection: pika.BlockingConnection) -> BlockingChannel:
+        channel = connection.channel()
+        channel.basic_qos(prefetch_count=1)
+        self._cancelled = False
+
+        def cancelled(_frame: Any) -> None:
+            self._cancelled = True
+
+        channel.add_on_cancel_callback(cancelled)
+        channel.basic_consume(topology.JOBS_QUEUE, self._receive)
+        return channel
+
+    def _receive(self, _channel: Any, method: Any, properties: pika.BasicProperties, body: bytes) -> None:
+        headers = broker.headers_of(properties)
+        self._held = (method.delivery_tag, Delivery(body, headers, bool(method.redelivered), self._means))
+        self._bugs = 0
+
+    def _listen_s(self) -> float:
+        if self._held is None:
+            return IDLE_LOOK_S
+        # 0 would still read what has arrived; the bound keeps a stop signal and heartbeats from waiting long
+        return min(self._held[1].wait_s, IDLE_LOOK_S)
+
+    def _look(
+        self,
+        connection: pika.BlockingConnection,
+        channel: BlockingChannel,
+        look: Callable[[Delivery], Verdict | None],
+    ) -> None:
+        if self._held is None or (look is Delivery.advance and self._held[1].wait_s > 0):
+            return
+        tag, delivery = self._held
+        verdict = self._ask(delivery, look)
+        if verdict is not None:
+            self._finish(connection, channel, tag, verdict)
+
+    def _ask(self, delivery: Delivery, look: Callable[[Delivery], Verdict | None]) -> Verdict | None:
+        """The verdict, if there is one; trouble of the database or of our own making only costs a pause."""
+        try:
+            verdict = look(delivery)
+        except Exception as error:
+            delivery.doubt()
+            if passes(error):
+                self._complaints.say("database", f"database: {type(error).__name__} {error}; trying again")
+                delivery.pause(self._database_backoff.next_s())
+                return None
+            self._bugs += 1
+            log.exception("%s: OUR BUG in handling a delivery (try %s of %s)", self._name, self._bugs, BUG_TRIES)
+            if self._bugs < BUG_TRIES:
+                delivery.pause(self._database_backoff.next_s())
+                return None
+            return Verdict(Outcome.REJECT, f"our bug: {type(error).__name__}: {error}")
+        self._database_backoff.reset()
+        self._complaints.over("database")
+        return verdict
+
+    def _finish(
+        self, connection: pika.BlockingConnection, channel: BlockingChannel, tag: int, verdict: Verdict
+    ) -> None:
+        if verdict.outcome is Outcome.ACK:
+            channel.basic_ack(tag)
+            log.info("%s: acked: %s", self._name, verdict.why)
+        else:
+            topology.ensure_dead_letters(connection)  # a rejection into nothing would lose the message
+            channel.basic_reject(tag, requeue=False)
+            log.warning("%s: dead-lettered: %s", self._name, verdict.why)
+        self._held = None
+        if verdict.note and verdict.dag_id and verdict.dag_run_id:
+            with suppress(IngestError):  # a courtesy to whoever looks at the run in Airflow; the row has it all
+                self._api.set_note(verdict.dag_id, verdict.dag_run_id, verdict.note)
+
+
+def check_start(settings: Settings, stop: threading.Event) -> None:
+    """Waits for the broker, then checks or declares the topology. Raises TopologyError: no worker could start."""
+    complaints = Complaints(log, "consumer")
+    backoff = Backoff(settings.retry_max)
+    while not stop.is_set():
+        try:
+            connection = broker.connect(settings.amqp_url, "everest start-up check", settings.heartbeat)
+            try:
+                topology.ensure(connection, settings.amqp_url, settings.management)
+                return
+            finally:
+                broker.close_quietly(connection)
+        except BROKER_ERRORS as error:
+            complaints.say("broker", f"broker: {type(error).__name__} {error}; waiting for it")
+            stop.wait(backoff.next_s())
+
+
+def consume(settings: Settings, stop: threading.Event) -> None:
+    """Runs the workers until `stop` is set. Raises TopologyError at start."""
+    check_start(settings, stop)
+    names = [f"worker {number}" for number in range(1, settings.workers + 1)]
+    threads = [threading.Thread(target=Worker(name, settings, stop).run, name=name, daemon=True) for name in names]
+    for thread in threads:
+        thread.start()
+    log.info("consuming %s with %s workers", topology.JOBS_QUEUE, len(threads))
+    stop.wait()
+    give_up_at = time.monotonic() + STOP_WITHIN_S
+    for thread in threads:
+        thread.join(max(0.0, give_up_at - time.monotonic()))

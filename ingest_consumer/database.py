@@ -1,0 +1,90 @@
+"""The one place of the consumer that knows the MySQL driver: connections, transactions, which errors pass.
+
+A connection never reconnects by itself: named locks and half-done transactions would vanish unseen. After any error
+it is thrown away, which rolls back, and the owner reads the row again before it does anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from hashlib import sha256
+from typing import Any
+
+import pymysql
+from pymysql.err import DataError, IntegrityError, MySQLError
+
+from ingest_consumer.settings import MysqlUrl
+
+Connection = Any
+"""A PyMySQL connection; autocommit is off."""
+
+CONNECT_TIMEOUT_S = 5
+LOCK_WAIT_S = 5
+LOCK_NAME_MAX = 64
+"""MySQL's limit on the name of a GET_LOCK."""
+
+
+class Database:
+    """One lazily opened connection, for one thread."""
+
+    def __init__(self, url: MysqlUrl, timeout: timedelta) -> None:
+        self._url = url
+        self._timeout_s = max(1, int(timeout.total_seconds()))
+        self._conn: Connection | None = None
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """Commits at the end; on any error the connection is dropped, and with it the transaction."""
+        try:
+            if self._conn is None:
+                self._conn = self._connect()
+            yield self._conn
+            self._conn.commit()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        conn, self._conn = self._conn, None
+        if conn is not None:
+            with suppress(MySQLError, OSError):
+                conn.close()
+
+    @property
+    def is_open(self) -> bool:
+        return self._conn is not None
+
+    def lock_name(self, purpose: str) -> str:
+        """The named lock of this schema for `purpose`."""
+        name = f"everest.{purpose}.{self._url.schema}"
+        return name if len(name) <= LOCK_NAME_MAX else f"everest.{purpose}.{sha256(name.encode()).hexdigest()[:32]}"
+
+    def _connect(self) -> Connection:
+        conn = pymysql.connect(
+            host=self._url.host,
+            port=self._url.port,
+            user=self._url.user,
+            password=self._url.password,
+            database=self._url.schema,
+            charset="utf8mb4",
+            autocommit=False,
+            connect_timeout=CONNECT_TIMEOUT_S,
+            read_timeout=self._timeout_s,
+            write_timeout=self._timeout_s,
+            init_command=(
+                "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,"
+                "NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', "
+                f"innodb_lock_wait_timeout = {min(LOCK_WAIT_S, self._timeout_s)}"
+            ),
+        )
+        with conn.cursor() as cursor:
+            # under REPEATABLE READ a re-read inside one transaction would show the old row
+            cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        return conn
+
+
+def passes(error: Exception) -> bool:
+    """Whether a database error is about the server (wait and try again) and not about what we sent (a bug)."""
+    return isinstance(error, (MySQLError, OSError)) and not isinstance(error, (DataError, IntegrityError))

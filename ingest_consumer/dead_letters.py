@@ -1,0 +1,243 @@
+"""The dead-letter queue, read with the rows beside it: what lies there and why, and the three ways out of it.
+
+A letter says only which job it was; why it lies there is derived from the row, or from the decoder for a body that
+never was a message. The queue is read by taking every letter unacked; whatever is not acked goes back when the
+channel closes, also when this process dies. A named MySQL lock keeps two readers from hiding letters from each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from hashlib import sha256
+from typing import Any
+
+import pika
+from pika.adapters.blocking_connection import BlockingChannel
+
+from ingest_consumer import broker, shadow
+from ingest_consumer.database import Database
+from ingest_consumer.errors import DecodeError, IngestError, RerunRefused
+from ingest_consumer.message import Message, decode, mismatch
+from ingest_consumer.shadow import Shadow
+from ingest_consumer.topology import DEAD_LETTER_QUEUE
+
+ROWS_AT_ONCE = 500
+LOOK_MAX = 100_000
+"""A bound on one reading, far above what a queue that is looked after holds."""
+
+
+class Standing(Enum):
+    """What has become of a letter's job."""
+
+    BROKEN = "broken"
+    """No message of ours, or one that names no row of its own."""
+    FAILED = "failed"
+    AT_WORK = "at work"
+    """Being run again; the letter stays until the outcome is known."""
+    SETTLED = "settled"
+    """COMPLETED or CANCELLED: the letter has no meaning any more."""
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A letter and its job. `key` names the letter by its content; `reason` is why it lies there."""
+
+    tag: int
+    key: str
+    died_at: datetime | None
+    standing: Standing
+    reason: str
+    message: Message | None
+    row: Shadow | None
+
+    def as_json(self) -> dict[str, Any]:
+        row, now = self.row, datetime.now(UTC)
+        return {
+            "letter": self.key,
+            "standing": self.standing.value,
+            "nota": row.nomer_nota if row else (self.message.nota if self.message else None),
+            "transaksi_id": row.transaksi_id if row else None,
+            "shadow_id": self.message.shadow_id if self.message else None,
+            "workflow_id": row.workflow_id if row else None,
+            "worker_status": row.worker_status if row else None,
+            "code": row.error_code if row else None,
+            "reason": self.reason,
+            "attempts": row.attempts if row else None,
+            "died_at": self.died_at.isoformat() if self.died_at else None,
+            "age_seconds": int((now - self.died_at).total_seconds()) if self.died_at else None,
+        }
+
+
+@dataclass(frozen=True)
+class Done:
+    """What was done with one letter, in words; `ok` = as asked."""
+
+    letter: Letter
+    ok: bool
+    words: str
+
+
+class Box:
+    """The letters of the queue while they are ours. `take` removes one for good; the rest goes back."""
+
+    def __init__(self, channel: BlockingChannel, letters: list[Letter]) -> None:
+        self._channel = channel
+        self.letters = letters
+
+    def take(self, letter: Letter) -> None:
+        self._channel.basic_ack(letter.tag)
+
+
+@contextmanager
+def opened(connection: pika.BlockingConnection, database: Database, wait_s: int) -> Iterator[Box | None]:
+    """Every letter of the queue, None when another reader has them for longer than `wait_s`."""
+    name = database.lock_name("letters")
+    with database.transaction() as conn:
+        if shadow.queries.get_lock(conn, name=name, wait_seconds=wait_s) != 1:
+            yield None
+            return
+    channel = connection.channel()
+    try:
+        yield Box(channel, _read(channel, database))
+    finally:
+        broker.close_quietly(channel)
+        if database.is_open:  # a lost connection has freed the lock already
+            with database.transaction() as conn:
+                shadow.queries.release_lock(conn, name=name)
+
+
+def settle(connection: pika.BlockingConnection, database: Database, wait_s: int) -> int:
+    """Takes out the letters of documents that are COMPLETED or CANCELLED; the number taken. The others stay."""
+    with opened(connection, database, wait_s) as box:
+        if box is None:
+            return 0
+        settled = [letter for letter in box.letters if letter.standing is Standing.SETTLED]
+        for letter in settled:
+            box.take(letter)
+        return len(settled)
+
+
+def replay(box: Box, letters: list[Letter], database: Database, actor: str, reason: str | None) -> list[Done]:
+    """Runs the job of each FAILED letter again; the letter goes when the rerun is committed."""
+    return [_replay(box, letter, database, actor, reason) for letter in letters]
+
+
+def drop(box: Box, letters: list[Letter], database: Database, actor: str, reason: str) -> list[Done]:
+    """Takes letters out for good: a FAILED document is cancelled by that (499), a broken message only audited."""
+    return [_drop(box, letter, database, actor, reason) for letter in letters]
+
+
+def _replay(box: Box, letter: Letter, database: Database, actor: str, reason: str | None) -> Done:
+    if letter.standing is Standing.BROKEN:
+        return Done(letter, False, f"cannot be replayed: {letter.reason}. Drop it, or have its sender send it anew")
+    with database.transaction() as conn:
+        row = shadow.get(conn, letter.row.id) if letter.row else None  # an earlier letter may have changed it
+        assert row is not None
+        if row.is_final:
+            box.take(letter)
+            return Done(letter, True, f"already {row.worker_status}: nothing to run, letter taken out")
+        if row.worker_status != "FAILED":
+            return Done(letter, False, f"already being run ({row.worker_status}); the letter stays until that has ended")
+        try:
+            run_id = shadow.rerun(conn, row.id, actor, reason)
+        except RerunRefused as refusal:
+            return Done(letter, False, refusal.message)
+    box.take(letter)  # only now: the rerun is committed
+    return Done(letter, True, f"runs again as {run_id}")
+
+
+def _drop(box: Box, letter: Letter, database: Database, actor: str, reason: str) -> Done:
+    with database.transaction() as conn:
+        if letter.standing is Standing.BROKEN:
+            after = {"letter": letter.key, "reason": letter.reason}
+            shadow.audit(conn, actor, "drop_broken_letter", None, reason, after)
+            words = "broken message dropped"
+        else:
+            row = shadow.get(conn, letter.row.id) if letter.row else None
+            assert row is not None
+            if row.is_final:
+                words = f"already {row.worker_status}: letter taken out"
+            elif shadow.cancel_dropped(conn, row.id, actor, reason):
+                words = "dropped; the document is CANCELLED (499)"
+            else:
+                return Done(letter, False, f"the document is {row.worker_status}: only a FAILED one can be dropped")
+    box.take(letter)
+    return Done(letter, True, words)
+
+
+def _read(channel: BlockingChannel, database: Database) -> list[Letter]:
+    count = min(channel.queue_declare(DEAD_LETTER_QUEUE, passive=True).method.message_count, LOOK_MAX)
+    raw: list[tuple[int, str, datetime | None, Message | None, str]] = []
+    for _ in range(count):  # exactly what was there: a letter that goes back would be met again
+        method, properties, body = channel.basic_get(DEAD_LETTER_QUEUE)
+        if method is None:
+            break
+        message, broken = _decoded(body)
+        raw.append((method.delivery_tag, sha256(body).hexdigest()[:12], _died_at(properties), message, broken))
+    rows: dict[int, Shadow] = {}
+    ids = sorted({message.shadow_id for _, _, _, message, _ in raw if message})
+    for start in range(0, len(ids), ROWS_AT_ONCE):
+        with database.transaction() as conn:
+            rows |= shadow.get_many(conn, set(ids[start : start + ROWS_AT_ONCE]))
+    return [_letter(tag, key, died_at, message, broken, rows) for tag, key, died_at, message, broken in raw]
+
+
+def _letter(
+    tag: int, key: str, died_at: datetime | None, message: Message | None, broken: str, rows: dict[int, Shadow]
+) -> Letter:
+    if message is None:
+        return Letter(tag, key, died_at, Standing.BROKEN, broken, None, None)
+    row = rows.get(message.shadow_id)
+    wrong = mismatch(message, row)
+    if wrong or row is None:  # another document's row is no business of this letter
+        return Letter(tag, key, died_at, Standing.BROKEN, wrong or "no shadow row", message, None)
+    if row.is_final:
+        return Letter(tag, key, died_at, Standing.SETTLED, f"document is {row.worker_status}", message, row)
+    if row.worker_status == "FAILED":
+        return Letter(tag, key, died_at, Standing.FAILED, row.reason, message, row)
+    return Letter(tag, key, died_at, Standing.AT_WORK, f"document is {row.worker_status} again", message, row)
+
+
+def _decoded(body: bytes) -> tuple[Message | None, str]:
+    try:
+        return decode(body), ""
+    except DecodeError as error:
+        return None, error.message
+
+
+def _died_at(properties: pika.BasicProperties) -> datetime | None:
+    """When the broker (x-death) or the reconciler (its publishing time) put it there; aware UTC."""
+    try:
+        at = broker.headers_of(properties)["x-death"][0]["time"]
+    except (KeyError, IndexError, TypeError):
+        at = properties.timestamp
+    if isinstance(at, int):
+        return datetime.fromtimestamp(at, UTC)
+    return at.replace(tzinfo=UTC) if isinstance(at, datetime) else None
+
+
+def chosen(
+    letters: list[Letter], notas: tuple[str, ...], shadow_ids: tuple[int, ...], keys: tuple[str, ...], everything: bool
+) -> list[Letter]:
+    """The letters a person named. Raises IngestError when a name fits none, so that a typing error does not pass."""
+    if everything:
+        return letters
+    picked = {id(letter): letter for letter in letters if _is_named(letter, notas, shadow_ids, keys)}
+    found = list(picked.values())
+    missing = [
+        *(f"nota {nota}" for nota in notas if not any(_is_named(letter, (nota,), (), ()) for letter in found)),
+        *(f"shadow row {one}" for one in shadow_ids if not any(_is_named(letter, (), (one,), ()) for letter in found)),
+        *(f"letter {key}" for key in keys if not any(_is_named(letter, (), (), (key,)) for letter in found)),
+    ]
+    if missing:
+        raise IngestError(f"no dead letter of {', '.join(missing)}; `dead-letters list` shows what there is")
+    return found
+
+
+def _is_named(letter: Letter, notas: tuple[str, ...], shadow_ids: tuple[int, ...], keys: tuple[str, ...]) -> bool:
+    nota = letter.row.nomer_nota if letter.row else None
+    return nota in notas or (letter.row is not None and letter.row.id in shadow_ids) or letter.key in keys

@@ -1,0 +1,273 @@
+"""One delivery, from arrival to ack or rejection: the consumer table and the waiting rule of the state protocol.
+
+A state machine that never sleeps: `advance` looks once and returns, so that the worker can serve heartbeats between
+two looks. Every look begins by reading the row, because the row decides; whatever was lost on the way (a connection
+in mid-commit, an answer of Airflow) is found there again. Nothing here knows AMQP.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from ingest_consumer import shadow
+from ingest_consumer.airflow_api import AirflowApi, DagState
+from ingest_consumer.database import Database
+from ingest_consumer.errors import AirflowRefused, AirflowUnavailable, DecodeError, RerunRefused
+from ingest_consumer.message import Message, announces_same_run, decode, mismatch
+from ingest_consumer.pauses import Backoff, Complaints
+from ingest_consumer.settings import Settings
+from ingest_consumer.shadow import OPNAME_POSTING, Shadow
+
+log = logging.getLogger(__name__)
+
+DEAD_LETTER_HEADERS = ("x-death", "x-everest-dead")
+"""What a delivery carries that has been in the dead-letter queue: the broker's mark, and ours."""
+MOVED_BACK_BY = "dead-letter queue"
+"""The actor in the audit log when a person moved a letter back with the broker's own tools."""
+DAG_STATE_TTL_S = 2.0
+REFUSED_PAUSE_S = 60.0
+
+
+class Outcome(Enum):
+    """What to tell the broker."""
+
+    ACK = "ack"
+    REJECT = "reject"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The end of a delivery: outcome, why (for the log), and the note to leave on its Airflow run, if any."""
+
+    outcome: Outcome
+    why: str
+    dag_id: str | None = None
+    dag_run_id: str | None = None
+    note: str | None = None
+
+
+class DagGate:
+    """Whether a DAG would run now, asked at most every 2 s."""
+
+    def __init__(self, api: AirflowApi) -> None:
+        self._api = api
+        self._known: dict[str, tuple[float, DagState]] = {}
+
+    def state(self, dag_id: str, now: float) -> DagState:
+        """Raises AirflowUnavailable."""
+        asked_at, state = self._known.get(dag_id, (-DAG_STATE_TTL_S, DagState.MISSING))
+        if now - asked_at >= DAG_STATE_TTL_S:
+            state = self._api.dag_state(dag_id)
+            self._known[dag_id] = (now, state)
+        return state
+
+
+@dataclass(frozen=True)
+class Means:
+    """What a worker lends its deliveries."""
+
+    database: Database
+    api: AirflowApi
+    gate: DagGate
+    settings: Settings
+    complaints: Complaints
+    clock: Callable[[], float]
+
+
+class Delivery:
+    """`wait_s` tells the worker how long `advance` has no reason to be called again."""
+
+    def __init__(self, body: bytes, headers: dict[str, Any], redelivered: bool, means: Means) -> None:
+        self._body = body
+        self._was_dead = any(name in headers for name in DEAD_LETTER_HEADERS)
+        self._redelivered = redelivered
+        self._means = means
+        self._message: Message | None = None
+        self._run: tuple[str, str] | None = None  # (dag_id, dag_run_id) once the run is ours to wait for
+        self._triggered = False
+        # an earlier CAS for the dead letter may have committed without anybody rejecting: then reject in any case
+        self._may_owe_letter = redelivered or self._was_dead
+        self._received_at = means.clock()
+        self._dag_not_ready_since: float | None = None
+        self._not_before = 0.0
+        self._backoff = Backoff(means.settings.retry_max)
+
+    @property
+    def wait_s(self) -> float:
+        return max(0.0, self._not_before - self._means.clock())
+
+    def advance(self) -> Verdict | None:
+        """One look. None = still held. Raises what the database raises; Airflow's troubles stay inside."""
+        if self._message is None:
+            try:
+                self._message = decode(self._body)
+            except DecodeError as error:
+                return Verdict(Outcome.REJECT, error.message)
+        with self._means.database.transaction() as conn:
+            row = shadow.get(conn, self._message.shadow_id)
+        try:
+            verdict = self._wait(self._message, row) if self._run else self._decide(self._message, row)
+        except AirflowUnavailable as error:
+            self._means.complaints.say("Airflow", error.message)
+            self.pause(self._backoff.next_s())
+            return self._beyond_hold_limit(self._message)
+        except AirflowRefused as error:
+            self._means.complaints.say("Airflow", f"OUR BUG, please report: {error.message}", logging.ERROR)
+            self.pause(REFUSED_PAUSE_S)
+            return self._beyond_hold_limit(self._message)
+        return verdict
+
+    def last_look(self) -> Verdict | None:
+        """Before the worker stops: the verdict if the run is over, None to give the delivery back."""
+        if self._message is None or self._run is None:
+            return None
+        with self._means.database.transaction() as conn:
+            row = shadow.get(conn, self._message.shadow_id)
+        return None if self._is_at_work(row) else self._settle(row)
+
+    def pause(self, seconds: float) -> None:
+        self._not_before = self._means.clock() + seconds
+
+    def doubt(self) -> None:
+        """A database error may have swallowed a commit: from here a lost race for the dead letter proves nothing."""
+        self._may_owe_letter = True
+
+    def _decide(self, message: Message, row: Shadow | None) -> Verdict | None:
+        """The consumer table, row by row."""
+        wrong = mismatch(message, row)
+        if wrong or row is None:
+            return Verdict(Outcome.REJECT, wrong or "no shadow row")
+        if message.nota is not None and message.nota != row.nomer_nota:
+            self._means.complaints.say("nota", f"shadow row {row.id} is nota {row.nomer_nota!r}, not {message.nota!r}")
+        if row.worker_status == "PENDING":
+            return self._pending(message, row)
+        if row.worker_status == "PROCESSING":
+            if not announces_same_run(message, row) or row.dag_run_id is None:
+                return Verdict(Outcome.ACK, f"stale duplicate: {row.dag_run_id} owns shadow row {row.id}")
+            self._run = (row.dag_id or OPNAME_POSTING, row.dag_run_id)
+            return None
+        if row.needs_dead_letter:
+            return self._failed(row)
+        return Verdict(Outcome.ACK, f"shadow row {row.id} is {row.worker_status}")
+
+    def _pending(self, message: Message, row: Shadow) -> Verdict | None:
+        if not announces_same_run(message, row):
+            if row.dag_run_id is None:
+                return Verdict(Outcome.REJECT, f"announces run {message.n}, but shadow row {row.id} has none before it")
+            return Verdict(Outcome.ACK, f"stale duplicate: shadow row {row.id} announces {row.dag_run_id}")
+        if row.dag_run_id is None:
+            run_id = shadow.dag_run_id(OPNAME_POSTING, row.transaksi_id, row.workflow_id, row.id, 1)
+            if message.dag_run_id not in (None, run_id):
+                return Verdict(Outcome.REJECT, f"announces {message.dag_run_id}, but shadow row {row.id} has none before it")
+        else:
+            run_id = row.dag_run_id
+        dag_id = row.dag_id or message.dag_id or OPNAME_POSTING
+        waiting = self._dag_not_ready(message, row, dag_id)
+        if waiting is not None or self._dag_not_ready_since is not None:
+            return waiting
+        with self._means.database.transaction() as conn:
+            won = shadow.claim(conn, row.id, row.dag_run_id, dag_id, run_id, row.n or message.n)
+        if won:
+            self._run = (dag_id, run_id)
+        return None  # won or lost: the next look reads the row again
+
+    def _dag_not_ready(self, message: Message, row: Shadow, dag_id: str) -> Verdict | None:
+        """Before the CAS: a run of a paused DAG would stay queued for ever, so the message waits instead of the row."""
+        now = self._means.clock()
+        state = self._means.gate.state(dag_id, now)
+        self._airflow_answered()
+        if state is DagState.READY:
+            self._dag_not_ready_since = None
+            self._means.complaints.over(f"DAG {dag_id}")
+            return None
+        if self._dag_not_ready_since is None:
+            self._dag_not_ready_since = now
+        settings = self._means.settings
+        self._means.complaints.say(
+            f"DAG {dag_id}", f"DAG {dag_id} IS {state.name}: its documents wait, nobody posts them", logging.ERROR
+        )
+        if now - self._dag_not_ready_since < settings.dag_wait.total_seconds():
+            self.pause(min(DAG_STATE_TTL_S, settings.dag_wait.total_seconds()))
+            return None
+        return self._postpone(message, f"DAG {dag_id} is {state.name}")
+
+    def _wait(self, message: Message, row: Shadow | None) -> Verdict | None:
+        """The waiting rule: read the row until its run is over or no longer ours; trigger first, as often as needed."""
+        assert self._run is not None
+        if row is None or not self._is_at_work(row):
+            return self._settle(row)
+        if not self._triggered:
+            dag_id, run_id = self._run
+            ids = {"shadow_id": row.id, "workflow_id": row.workflow_id, "transaksi_id": row.transaksi_id}
+            conf = {key: value for key, value in ids.items() if value is not None} | {"n": row.n or message.n}
+            answer = self._means.api.trigger(dag_id, run_id, conf)
+            self._triggered = True
+            self._airflow_answered()
+            log.info("shadow row %s: run %s %s", row.id, run_id, answer.value)
+        self.pause(self._means.settings.poll.total_seconds())
+        return self._beyond_hold_limit(message)
+
+    def _settle(self, row: Shadow | None) -> Verdict:
+        """The run is over, or the row went on to another run."""
+        assert self._run is not None
+        dag_id, run_id = self._run
+        if row is None:
+            return Verdict(Outcome.REJECT, "the shadow row disappeared while its run was at work")
+        if row.dag_run_id != run_id:
+            return Verdict(Outcome.ACK, f"shadow row {row.id} went on to {row.dag_run_id}")
+        why = f"shadow row {row.id} is {row.worker_status}"
+        note = f"{row.worker_status}: {row.reason}" if row.worker_status in ("FAILED", "WAITING") else None
+        if not row.needs_dead_letter:
+            return Verdict(Outcome.ACK, why, dag_id, run_id, note)
+        with self._means.database.transaction() as conn:
+            won = shadow.mark_dead_lettered(conn, row.id, run_id)
+        outcome = Outcome.REJECT if won or self._may_owe_letter else Outcome.ACK
+        return Verdict(outcome, f"{why}: {row.reason}", dag_id, run_id, note)
+
+    def _failed(self, row: Shadow) -> Verdict | None:
+        """FAILED on arrival: the rejection a crash prevented, or a letter that a person moved back to run it again."""
+        if self._redelivered or not self._was_dead:
+            with self._means.database.transaction() as conn:
+                shadow.mark_dead_lettered(conn, row.id, row.dag_run_id)
+            # in any case: the crash may have come between that mark and the rejection
+            return Verdict(Outcome.REJECT, f"shadow row {row.id} is FAILED: {row.reason}")
+        try:
+            with self._means.database.transaction() as conn:
+                run_id = shadow.rerun(conn, row.id, MOVED_BACK_BY, "moved back to the queue by hand")
+        except RerunRefused as refusal:
+            if refusal.status == "FAILED":
+                return Verdict(Outcome.REJECT, f"cannot be run again: {refusal.message}")
+            return None  # it changed between the two looks; look again
+        return Verdict(Outcome.ACK, f"shadow row {row.id} runs again as {run_id}")
+
+    def _beyond_hold_limit(self, message: Message) -> Verdict | None:
+        """Held too long: the reconciler answers for a run at work, the outbox for a message that found no Airflow."""
+        if self._means.clock() - self._received_at < self._means.settings.hold_limit.total_seconds():
+            return None
+        if self._run is None:
+            return self._postpone(message, "Airflow did not answer within the hold limit")
+        run_id = self._run[1]
+        with self._means.database.transaction() as conn:
+            handed_over = shadow.hand_over(conn, message.shadow_id, run_id, message.text)
+        return Verdict(Outcome.ACK, f"hold limit: {run_id} handed over to the reconciler") if handed_over else None
+
+    def _postpone(self, message: Message, why: str) -> Verdict:
+        seconds = int(self._means.settings.dag_postpone.total_seconds())
+        with self._means.database.transaction() as conn:
+            shadow.postpone(conn, message.text, message.shadow_id, seconds)
+        log.warning("shadow row %s: POSTPONED by %s s: %s", message.shadow_id, seconds, why)
+        return Verdict(Outcome.ACK, f"shadow row {message.shadow_id} postponed: {why}")
+
+    def _is_at_work(self, row: Shadow | None) -> bool:
+        return row is not None and self._run is not None and (row.worker_status, row.dag_run_id) == (
+            "PROCESSING",
+            self._run[1],
+        )
+
+    def _airflow_answered(self) -> None:
+        self._backoff.reset()
+        self._means.complaints.over("Airflow")

@@ -1,0 +1,175 @@
+"""The message: ids that say which row to look at. Decoding is strict where ids are concerned and lenient elsewhere.
+
+A foreign publisher sends {"transaksi_id", "shadow_id", "nota"}; ours adds which workflow and which DAG run it
+announces. What does not decode, or names a row that is another's, is dead-lettered with the reason found here; the
+same functions tell `dead-letters list` why a letter lies there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from ingest_consumer.errors import DecodeError
+from ingest_consumer.shadow import MAX_RUN_ID_BYTES, OPNAME_POSTING, Shadow
+
+MAX_BODY_BYTES = 64 * 1024
+MAX_ID = 2**63 - 1
+"""Ids are BIGINT."""
+MAX_N = 2**31 - 1
+VERSION = 1
+
+_DIGITS = re.compile(r"[0-9]{1,19}", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9_.~:+-]+", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Message:
+    """A decoded body. `text` is the body as it came; `n` is the DAG run it announces, 1 when a foreign one says nothing."""
+
+    text: str
+    shadow_id: int
+    transaksi_id: int | None
+    nota: str | None
+    workflow: str
+    workflow_id: int | None
+    dag_id: str | None
+    dag_run_id: str | None
+    n: int
+
+
+def decode(body: bytes) -> Message:
+    """Raises DecodeError with a sentence and the bytes. Fields that are null count as absent, unknown ones are ignored."""
+    if len(body) > MAX_BODY_BYTES:
+        raise DecodeError(f"body has {len(body)} bytes, the limit is {MAX_BODY_BYTES}", body)
+    try:
+        return _message(body)
+    except _Wrong as wrong:
+        raise DecodeError(str(wrong), body) from None
+
+
+def mismatch(message: Message, row: Shadow | None) -> str | None:
+    """Why the message and the shadow row it names do not belong together; None when they do.
+
+    A workflow is known when the row is linked to a run of it; a row nobody linked yet can only be a document that
+    another program sent, so there only opname_posting is known.
+    """
+    if row is None:
+        return f"shadow row {message.shadow_id} does not exist"
+    if message.transaksi_id is not None and message.transaksi_id != row.transaksi_id:
+        return f"shadow row {row.id} is of transaksi_id {row.transaksi_id}, the message says {message.transaksi_id}"
+    if message.workflow_id is not None and message.workflow_id != row.workflow_id:
+        return f"shadow row {row.id} is of workflow_id {row.workflow_id}, the message says {message.workflow_id}"
+    if message.workflow != (row.workflow or OPNAME_POSTING):
+        known = f"is a {row.workflow}" if row.workflow else "belongs to no run yet"
+        return f"unknown workflow {message.workflow!r}: shadow row {row.id} {known}"
+    if row.dag_id is None and message.dag_id not in (None, OPNAME_POSTING):
+        return f"unknown DAG {message.dag_id!r}: shadow row {row.id} belongs to no run yet"
+    return None
+
+
+def announces_same_run(message: Message, row: Shadow) -> bool:
+    """Whether the row stands at the DAG run the message announces. A row without any is at the foreign run 1."""
+    if row.dag_run_id is None or message.dag_run_id is None:
+        return message.n == (row.n or 1)
+    return message.dag_run_id == row.dag_run_id
+
+
+class _Wrong(ValueError):
+    pass
+
+
+def _message(body: bytes) -> Message:
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _Wrong(f"not UTF-8 text (byte {error.start})") from None
+    try:
+        fields = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
+    except _Wrong:
+        raise
+    except RecursionError:
+        raise _Wrong("not JSON that we read: nested too deeply") from None
+    except ValueError as error:  # JSONDecodeError, and integers beyond Python's own limit
+        raise _Wrong(f"not JSON: {error}") from None
+    if not isinstance(fields, dict):
+        raise _Wrong(f"not a JSON object but {_kind(fields)}")
+
+    version = fields.get("v")
+    if version is not None and (type(version) is not int or version != VERSION):
+        raise _Wrong(f"unknown version {_shown(version)}, we read {VERSION}")
+    workflow = _name(fields, "workflow") or OPNAME_POSTING
+    shadow_id = _id(fields, "shadow_id", needed=True)
+    transaksi_id = _id(fields, "transaksi_id", needed=workflow == OPNAME_POSTING)
+    workflow_id = _id(fields, "workflow_id", needed=workflow != OPNAME_POSTING)
+    assert shadow_id is not None
+    n = fields.get("n")
+    if n is not None and (type(n) is not int or not 1 <= n <= MAX_N):
+        raise _Wrong(f"n is {_shown(n)}, must be a whole number from 1")
+    nota = fields.get("nota")
+    return Message(
+        text=text,
+        shadow_id=shadow_id,
+        transaksi_id=transaksi_id,
+        # informational only: the row decides, so a nota of any shape is no reason to refuse
+        nota=nota if nota is None or isinstance(nota, str) else _shown(nota),
+        workflow=workflow,
+        workflow_id=workflow_id,
+        dag_id=_name(fields, "dag_id"),
+        dag_run_id=_name(fields, "dag_run_id"),
+        n=1 if n is None else n,
+    )
+
+
+def _id(fields: dict[str, Any], key: str, *, needed: bool) -> int | None:
+    """A positive BIGINT, as a number or as its digits (the web application sends both)."""
+    value = fields.get(key)
+    if value is None:
+        if needed:
+            raise _Wrong(f"{key} is missing")
+        return None
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        value = int(value)
+    if type(value) is not int:  # a bool is an int to isinstance, and True is no id
+        raise _Wrong(f"{key} is {_shown(value)}, must be a whole number")
+    if not 1 <= value <= MAX_ID:
+        raise _Wrong(f"{key} is {_shown(value)}, must be from 1 to {MAX_ID}")
+    return value
+
+
+def _name(fields: dict[str, Any], key: str) -> str | None:
+    value = fields.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, str) or not _NAME.fullmatch(value) or len(value) > MAX_RUN_ID_BYTES:
+        raise _Wrong(f"{key} is {_shown(value)}, must be a name of letters, digits and _.~:+-")
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise _Wrong(f"the key {_shown(twice)} stands twice")
+    return fields
+
+
+def _no_constant(text: str) -> Any:
+    raise _Wrong(f"not JSON: {text} is no number")
+
+
+def _kind(value: Any) -> str:
+    names = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def _shown(value: Any) -> str:
+    """The value for a log line: short, on one line, plain ASCII."""
+    try:
+        text = ascii(value)
+    except (ValueError, RecursionError):
+        text = _kind(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,47 @@
+"""How long to wait before the next try, and how often to say why. Both bounded, so an outage is neither a storm
+of calls nor a flood of log lines."""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import timedelta
+
+from tenacity import RetryCallState, Retrying, wait_exponential_jitter
+
+COMPLAIN_EVERY_S = 60.0
+
+
+class Backoff:
+    """0.5 s, 1 s, 2 s ... up to `longest`, each with jitter; `reset` after a success."""
+
+    def __init__(self, longest: timedelta, first_s: float = 0.5) -> None:
+        self._wait = wait_exponential_jitter(initial=first_s, max=longest.total_seconds(), jitter=first_s)
+        self._state = RetryCallState(Retrying(), None, (), {})
+
+    def next_s(self) -> float:
+        seconds = float(self._wait(self._state))
+        self._state.attempt_number += 1
+        return seconds
+
+    def reset(self) -> None:
+        self._state.attempt_number = 1
+
+
+class Complaints:
+    """Says the same kind of trouble once a minute, and once more when it is over."""
+
+    def __init__(self, log: logging.Logger, who: str) -> None:
+        self._log = log
+        self._who = who
+        self._said: dict[str, float] = {}
+
+    def say(self, kind: str, text: str, level: int = logging.WARNING) -> None:
+        now = time.monotonic()
+        if now - self._said.get(kind, -COMPLAIN_EVERY_S) >= COMPLAIN_EVERY_S:
+            self._said[kind] = now
+            self._log.log(level, "%s: %s", self._who, text)
+
+    def over(self, kind: str) -> None:
+        if self._said.pop(kind, None) is not None:
+            self._log.info("%s: %s is well again", self._who, kind)

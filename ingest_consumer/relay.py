@@ -1,0 +1,232 @@
+"""The relay: the only publisher. It sends the outbox rows that are due, and once a minute takes settled letters out
+of the dead-letter queue.
+
+A named MySQL lock keeps one relay active and the others on standby; nothing rests on it, because each batch holds its
+rows FOR UPDATE SKIP LOCKED while it publishes. A crash between the broker's confirm and our mark publishes twice,
+which is harmless: both messages announce the same run. A broker that is down or blocked delays rows, never loses one.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from typing import Any
+
+import pika
+from pika.adapters.blocking_connection import BlockingChannel
+from pika.exceptions import ChannelClosedByBroker, NackError, UnroutableError
+
+from ingest_consumer import broker, dead_letters, topology
+from ingest_consumer.broker import BROKER_ERRORS
+from ingest_consumer.database import Connection, Database, passes
+from ingest_consumer.errors import TopologyError
+from ingest_consumer.pauses import Backoff, Complaints
+from ingest_consumer.settings import Settings
+from ingest_consumer.shadow import JOBS_EXCHANGE, OPNAME_POSTING, queries
+
+log = logging.getLogger(__name__)
+
+STANDBY_LOOK_S = 1.0
+HEARTBEAT_S_MAX = 20
+"""Shorter than a worker's: while a silent broker is not yet given up, a batch of rows stays locked."""
+ROW_RETRY_S_MAX = 60
+PERSISTENT = 2
+ERROR_MAX = 500
+CHANNEL_ERRORS = (UnroutableError, NackError, ChannelClosedByBroker)
+"""The broker lives but does not take this row: it waits its turn, the others go on."""
+
+
+class Relay:
+    """One connection to the broker and one to MySQL, which also holds the lock; `run` returns when `stop` is set."""
+
+    def __init__(self, settings: Settings, stop: threading.Event) -> None:
+        self._settings = settings
+        self._stop = stop
+        self._complaints = Complaints(log, "relay")
+        self._database = Database(settings.mysql, settings.mysql_timeout)
+        self._lock_name = self._database.lock_name("relay")
+        self._has_lock = False
+        self._connection: pika.BlockingConnection | None = None
+        self._channel: BlockingChannel | None = None
+        self._blocked = False
+        self._broker_backoff = Backoff(settings.retry_max)
+        self._broker_not_before = 0.0
+        self._checked_at = 0.0
+
+    def run(self) -> None:
+        backoff = Backoff(self._settings.retry_max)
+        while not self._stop.is_set():
+            try:
+                if not self._is_active():
+                    self._stop.wait(STANDBY_LOOK_S)
+                    continue
+                sent = self.round()
+                backoff.reset()
+                self._complaints.over("database")
+                if sent < self._settings.relay_batch:  # a full batch means more is due
+                    self._stop.wait(self._settings.relay_poll.total_seconds())
+            except Exception as error:
+                if passes(error):
+                    self._complaints.say("database", f"database: {type(error).__name__} {error}; trying again")
+                else:
+                    log.exception("relay: OUR BUG; beginning anew")
+                self._database.close()
+                self._stop.wait(backoff.next_s())
+        self._drop_broker()
+        self._database.close()
+
+    def round(self) -> int:
+        """Wakes, publishes, settles; the number of rows published. Raises what the database raises."""
+        self._wake()
+        channel = self._ready_channel()
+        return self._publish_due(channel) if channel is not None else 0
+
+    def _is_active(self) -> bool:
+        """Whether the lock is ours, looked at anew each time: it dies unseen with its connection."""
+        with self._database.transaction() as conn:
+            owned = self._has_lock and bool(queries.owns_lock(conn, name=self._lock_name))
+            if not owned:
+                owned = queries.get_lock(conn, name=self._lock_name, wait_seconds=0) == 1
+        if owned != self._has_lock:
+            log.info("relay: %s", "active" if owned else "on standby, another relay is active")
+        self._has_lock = owned
+        return owned
+
+    def _wake(self) -> None:
+        """A delay or timeout that came due: its job is PENDING before its message can reach anybody."""
+        with self._database.transaction() as conn:
+            due = list(queries.due_of_waiting(conn, exchange=JOBS_EXCHANGE, batch=self._settings.relay_batch))
+            for body, shadow_id, dag_run_id in due:
+                # an answer that came first has announced another run: that timer is stale and wakes nobody
+                if dag_run_id is not None and _fields(body).get("dag_run_id") == dag_run_id:
+                    queries.wake(conn, shadow_id=shadow_id, dag_run_id=dag_run_id)
+
+    def _publish_due(self, channel: BlockingChannel) -> int:
+        published: list[int] = []
+        shadow_ids: list[int] = []
+        with self._database.transaction() as conn:
+            rows = list(queries.take_due(conn, batch=self._settings.relay_batch))
+            for row in rows:
+                try:
+                    current = self._channel if self._channel is not None and self._channel.is_open else self._open_channel()
+                    _publish(current, row)
+                except CHANNEL_ERRORS as error:
+                    self._set_back(conn, row, error)
+                except BROKER_ERRORS as error:
+                    self._lose_broker(error)
+                    break  # what was confirmed is marked; the rest is still due
+                else:
+                    published.append(row[0])
+                    if row[1] is not None and row[2] == JOBS_EXCHANGE:
+                        shadow_ids.append(row[1])
+            if published:
+                queries.mark_published(conn, ids=tuple(published))
+            if shadow_ids:
+                queries.mark_shadows_published(conn, shadow_ids=tuple(sorted(shadow_ids)))
+        if published:
+            log.info("relay: published %s", len(published))
+        return len(published)
+
+    def _set_back(self, conn: Connection, row: Any, error: Exception) -> None:
+        """Back-off in the row itself; and the topology is looked at again, it is the likeliest cause."""
+        words = f"{type(error).__name__}: {error}"
+        if isinstance(error, UnroutableError):
+            words = f"no queue took it: exchange {row[2]}, routing key {row[3]}"
+        seconds = min(2 ** min(row[6], 10), ROW_RETRY_S_MAX)
+        queries.mark_unpublished(conn, outbox_id=row[0], error=words[:ERROR_MAX], seconds=seconds)
+        self._complaints.say("unpublished", f"outbox row {row[0]}: {words}; trying again", logging.ERROR)
+        self._checked_at = 0.0
+
+    def _ready_channel(self) -> BlockingChannel | None:
+        """A channel the broker listens on, the topology checked within the last minute; None while there is none."""
+        now = time.monotonic()
+        if now < self._broker_not_before:
+            return None
+        try:
+            if self._connection is None:
+                self._connect()
+            assert self._connection is not None
+            self._connection.process_data_events(time_limit=0)  # heartbeats, and whether the broker is blocked
+            if self._blocked:
+                self._complaints.say("blocked", "the broker is blocked (memory or disk alarm); rows wait in the outbox")
+                return None
+            self._complaints.over("blocked")
+            if self._checked_at == 0.0 or now - self._checked_at >= self._settings.check_every.total_seconds():
+                topology.ensure(self._connection, self._settings.amqp_url, self._settings.management)
+                self._settle(self._connection)
+                self._checked_at = now
+            if self._channel is None or not self._channel.is_open:
+                self._open_channel()
+            self._broker_backoff.reset()
+            self._complaints.over("broker")
+            self._complaints.over("topology")
+        except TopologyError as error:
+            self._complaints.say("topology", error.message, logging.ERROR)
+            self._broker_not_before = time.monotonic() + self._broker_backoff.next_s()
+            return None
+        except BROKER_ERRORS as error:
+            self._lose_broker(error)
+            return None
+        return self._channel
+
+    def _connect(self) -> None:
+        heartbeat_s = min(self._settings.heartbeat, HEARTBEAT_S_MAX)
+        self._blocked = False
+        connection = broker.connect(self._settings.amqp_url, "everest relay", heartbeat_s)
+        connection.add_on_connection_blocked_callback(lambda _connection, _frame: self._set_blocked(True))
+        connection.add_on_connection_unblocked_callback(lambda _connection, _frame: self._set_blocked(False))
+        self._connection = connection
+        self._checked_at = 0.0
+
+    def _set_blocked(self, blocked: bool) -> None:
+        self._blocked = blocked
+
+    def _open_channel(self) -> BlockingChannel:
+        assert self._connection is not None
+        channel = self._connection.channel()
+        channel.confirm_delivery()
+        self._channel = channel
+        return channel
+
+    def _settle(self, connection: pika.BlockingConnection) -> None:
+        taken = dead_letters.settle(connection, self._database, wait_s=0)
+        if taken:
+            log.info("relay: took %s settled dead letters out", taken)
+
+    def _lose_broker(self, error: BaseException) -> None:
+        self._complaints.say("broker", f"broker: {type(error).__name__} {error}; rows wait in the outbox")
+        self._drop_broker()
+        self._broker_not_before = time.monotonic() + self._broker_backoff.next_s()
+
+    def _drop_broker(self) -> None:
+        connection, self._connection, self._channel = self._connection, None, None
+        broker.close_quietly(connection)
+
+
+def _publish(channel: BlockingChannel, row: Any) -> None:
+    """Returns when the broker has confirmed it. Raises CHANNEL_ERRORS or BROKER_ERRORS."""
+    outbox_id, _shadow_id, exchange, routing_key, body, headers, _attempts, _created_at = row
+    properties = pika.BasicProperties(
+        content_type="application/json",
+        delivery_mode=PERSISTENT,
+        message_id=f"outbox-{outbox_id}",
+        type=str(_fields(body).get("workflow") or OPNAME_POSTING),
+        timestamp=int(time.time()),
+        headers=_fields(headers) or None,
+    )
+    channel.basic_publish(exchange, routing_key, body.encode(), properties, mandatory=True)
+
+
+def _fields(text: str | None) -> dict[str, Any]:
+    try:
+        value = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def relay(settings: Settings, stop: threading.Event) -> None:
+    """Runs until `stop` is set."""
+    Relay(settings, stop).run()
