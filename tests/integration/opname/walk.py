@@ -1,0 +1,63 @@
+"""A document through its three steps without Airflow and the broker: the consumer's claim, then one try per step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from everest import bootstrap
+from everest.opname.workflow import POST_OPNAME
+from everest.settings import MysqlUrl, Settings
+from everest.store import database as store
+from everest.workflow import runner
+from everest.workflow.engine import Forward, Leave, Replay, Ticket
+from ingest_consumer import shadow as jobs
+
+STEPS = tuple(step.name for step in POST_OPNAME.steps)
+
+
+class Walker:
+    """Plays consumer and Airflow for one database."""
+
+    def __init__(self, url: MysqlUrl, settings: Settings | None = None) -> None:
+        self.database = bootstrap.database(url, settings or Settings())
+        self._conn = store.connect(url)
+
+    def close(self) -> None:
+        self.database.close()
+        self._conn.close()
+
+    def claim(self, shadow_id: int) -> Ticket:
+        """PENDING -> PROCESSING for the announced run, or run 1 of a foreign row."""
+        row = jobs.get(self._conn, shadow_id)
+        assert row is not None
+        n = row.n or 1
+        run_id = row.dag_run_id or jobs.dag_run_id("opname_posting", row.transaksi_id, None, shadow_id, n)
+        assert jobs.claim(self._conn, shadow_id, row.dag_run_id, "opname_posting", run_id, n), row
+        self._conn.commit()
+        return Ticket(run_id, shadow_id, n, row.workflow_id, row.transaksi_id)
+
+    def step(self, ticket: Ticket, step: str, is_last_try: bool = True) -> Forward | Replay | Leave:
+        return runner.run_step(POST_OPNAME, ticket, step, self.database.transaction, is_last_try)
+
+    def dag_run(self, ticket: Ticket, before: Callable[[str], Any] = lambda step: None) -> None:
+        """One DAG run: its tasks in order until one leaves or fails. `before` is called ahead of each task."""
+        for step in STEPS:
+            before(step)
+            try:
+                if isinstance(self.step(ticket, step), Leave):
+                    return
+            except Exception as error:
+                assert runner.is_recorded(error), error
+                return
+
+    def post(self, shadow_id: int, before: Callable[[str], Any] = lambda step: None) -> str:
+        """DAG runs until nobody announces another one; returns the worker_status."""
+        for _ in range(10):
+            self.dag_run(self.claim(shadow_id), before)
+            row = jobs.get(self._conn, shadow_id)
+            self._conn.commit()
+            assert row is not None
+            if row.worker_status != "PENDING":
+                return row.worker_status
+        raise AssertionError("the document keeps jumping back")
