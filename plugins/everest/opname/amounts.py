@@ -8,6 +8,7 @@ which raises instead of rounding. The only place that may round is `round_money`
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from decimal import (
     ROUND_HALF_UP,
     Context,
@@ -17,13 +18,13 @@ from decimal import (
     Inexact,
     InvalidOperation,
     Overflow,
+    localcontext,
 )
 from functools import lru_cache
+from itertools import repeat
 from typing import Literal
 
-MONEY_CONTEXT = Context(
-    prec=60, rounding=ROUND_HALF_UP, traps=[Inexact, InvalidOperation, DivisionByZero, Overflow]
-)
+MONEY_CONTEXT = Context(prec=60, rounding=ROUND_HALF_UP, traps=[Inexact, InvalidOperation, DivisionByZero, Overflow])
 """Exact arithmetic or an exception. Copy it (`localcontext(MONEY_CONTEXT)`), never change it."""
 
 # (precision, scale) of the columns, as the migrations create them.
@@ -32,6 +33,7 @@ COST = (24, 6)
 MONEY = (24, 2)
 
 CENT = Decimal("0.01")
+ZERO = Decimal(0)
 ZERO_MONEY = Decimal("0.00")
 
 # ROUND_HALF_UP of the decimal module is "half away from zero". The precision is the money column's: a result that
@@ -84,6 +86,22 @@ def fits(value: Decimal, precision: int, scale: int) -> bool:
     return True
 
 
+def misfits(values: Sequence[Decimal | None], precision: int, scale: int) -> list[int]:
+    """Positions of the values that DECIMAL(precision, scale) can't hold exactly; NaN and infinities among them.
+
+    The whole column first, in C: nearly every column is clean, and then nothing is looked at one by one.
+    """
+    within = column_context(precision).quantize
+    with localcontext(MONEY_CONTEXT):
+        try:
+            total = sum(map(within, [value for value in values if value is not None], repeat(unit(scale))), ZERO)
+        except DecimalException:
+            total = None
+    if total is not None and total.is_finite():  # a NaN passes through arithmetic in silence, up to the total
+        return []
+    return [index for index, value in enumerate(values) if value is not None and not fits(value, precision, scale)]
+
+
 _PLAIN = re.compile(r"-?[0-9]+(?P<fraction>\.[0-9]+)?")
 _WRITTEN = {
     "id": re.compile(r"-?(?:[0-9]+|[1-9][0-9]{0,2}(?:\.[0-9]{3})+)(?:,[0-9]+)?"),
@@ -111,16 +129,11 @@ def parse_decimal(text: str, *, decimal: DecimalLocale | None, precision: int, s
     pattern = _PLAIN if decimal is None else _WRITTEN[decimal]
     if len(stripped) > MAX_NUMBER_CHARS or not pattern.fullmatch(stripped):
         raise ValueError(f"{shown} bukan angka yang jelas; {_HOW_TO_WRITE[decimal]}")
-    if decimal == "id":
-        plain = stripped.replace(".", "").replace(",", ".")
-    else:
-        plain = stripped.replace(",", "")
+    plain = stripped.replace(".", "").replace(",", ".") if decimal == "id" else stripped.replace(",", "")
     value = Decimal(plain)
-    try:
-        return abs(as_column(value, precision, scale)) if value == 0 else as_column(value, precision, scale)
-    except ValueError:
-        pass
-    if fits(value, MONEY_CONTEXT.prec, scale):
+    if fits(value, precision, scale):
+        return as_column(value if value else ZERO, precision, scale)  # "-0" is 0
+    if fits(value, MAX_NUMBER_CHARS + scale, scale):
         raise ValueError(f"{shown} terlalu besar: paling banyak {precision - scale} angka di depan koma")
     raise ValueError(f"{shown} punya terlalu banyak desimal: paling banyak {scale}")
 

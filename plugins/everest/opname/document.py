@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from everest.errors import Problem
-from everest.opname.amounts import COST, QTY, as_column, fits, format_number
+from everest.opname.amounts import COST, QTY, column_context, format_number, misfits, unit
 from everest.opname.journal import Accounts
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def columns(frame: DataFrame, *names: str) -> list[list[Any]]:
 def _column(frame: DataFrame, name: str) -> list[Any]:
     values: list[Any] = frame[name].tolist()
     kinds = set(map(type, values))
-    if float in kinds or any(kind.__name__ in _NULL_KINDS for kind in kinds):
+    if any(kind is float or kind.__name__ in _NULL_KINDS for kind in kinds):
         values = [None if _is_null(value) else value for value in values]
         kinds = set(map(type, values))
     if name in DECIMAL_COLUMNS and not kinds <= {Decimal, type(None)}:
@@ -103,10 +103,10 @@ def _is_null(value: Any) -> bool:
 
 
 def with_header_warehouse(header: Header, lines: DataFrame) -> DataFrame:
-    """The lines with their effective warehouse (NULL means the header's, '' stays and is refused) and lot (NULL is '')."""
+    """The lines with their effective warehouse (NULL is the header's; '' stays and is refused) and lot (NULL is '')."""
     return lines.assign(
-        gudang_kode=lines["gudang_kode"].fillna(header.gudang_kode),
-        lot=lines["lot"].fillna(""),
+        gudang_kode=lines["gudang_kode"].astype(object).fillna(header.gudang_kode),
+        lot=lines["lot"].astype(object).fillna(""),
     )
 
 
@@ -180,9 +180,12 @@ def input_hash(header: Header, lines: DataFrame, jenis: str) -> str:
 
 def _decimal_texts(lines: DataFrame, name: str) -> list[str | None]:
     precision, scale = DECIMAL_COLUMNS[name]
-    return [
-        None if value is None else str(as_column(value, precision, scale)) for value in columns(lines, name)[0]
-    ]
+    values = columns(lines, name)[0]
+    unfit = misfits(values, precision, scale)
+    if unfit:
+        raise ValueError(f"{name}: {values[unfit[0]]} does not fit DECIMAL({precision},{scale})")
+    within, step = column_context(precision).quantize, unit(scale)
+    return [None if value is None else str(within(value, step)) for value in values]
 
 
 # --- the rules -------------------------------------------------------------------------------------------------------
@@ -322,7 +325,7 @@ def _quantities(header: Header, lines: _Lines, references: References) -> Iterat
         if sistem is None:
             yield Problem(number, "qty_sistem", "jumlah sistem kosong; selisih tidak bisa dihitung")
         if fisik is None:
-            yield Problem(number, "qty_fisik", "belum dihitung: jumlah fisik kosong (isi 0 bila barangnya memang habis)")
+            yield Problem(number, "qty_fisik", "belum dihitung: jumlah fisik kosong (tulis 0 bila barangnya habis)")
 
 
 def _costs(header: Header, lines: _Lines, references: References) -> Iterator[Problem]:
@@ -339,15 +342,18 @@ def _costs(header: Header, lines: _Lines, references: References) -> Iterator[Pr
 def _numbers(header: Header, lines: _Lines, references: References) -> Iterator[Problem]:
     for name, (precision, scale) in DECIMAL_COLUMNS.items():
         values: list[Decimal | None] = getattr(lines, name)
-        for number, value in zip(lines.baris, values, strict=True):
-            if value is None:
-                continue
-            if not fits(value, precision, scale):
-                held = f"DECIMAL({precision},{scale})"
-                yield Problem(number, name, f"{value} tidak muat di kolom {held}")
-            elif value < 0 and name != "qty_sistem":
-                what = "jumlah fisik" if name == "qty_fisik" else "harga"
-                yield Problem(number, name, f"{what} negatif: {format_number(value)}")
+        unfit = set(misfits(values, precision, scale))
+        for index in unfit:
+            text = (
+                f"{values[index]} tidak muat: paling banyak {precision - scale} angka di depan koma dan {scale} desimal"
+            )
+            yield Problem(lines.baris[index], name, text)
+        if name == "qty_sistem":
+            continue  # negative book stock happens; counting it away is how it ends
+        what = "jumlah fisik" if name == "qty_fisik" else "harga"
+        for index, value in enumerate(values):
+            if value and index not in unfit and value < 0:
+                yield Problem(lines.baris[index], name, f"{what} negatif: {format_number(value)}")
 
 
 _RULES: tuple[Callable[[Header, _Lines, References], Iterator[Problem]], ...] = (

@@ -1,32 +1,40 @@
-"""What a valid document is worth: variance and value per line, in exact decimals. The only module that needs pandas.
+"""What a document is worth: variance and value per line, in exact decimals. The only module that needs pandas.
 
 selisih_qty = qty_fisik - qty_sistem; value = selisih_qty * harga_pokok, rounded once per line after multiplying; a
 positive value is a surplus (nilai_debet), a negative one a shortage (nilai_kredit, as a positive amount).
+
+Whole columns of Decimal objects go through loops in C. The contexts these run in turn whatever is inexact or too large
+for its column into an exception; only then are lines looked at one by one, to say which.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation, localcontext
+from decimal import Decimal, DecimalException, InvalidOperation, localcontext
 from itertools import repeat
 from operator import mul, sub
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from everest.errors import Problem
 from everest.opname.amounts import (
     CENT,
+    COST,
     MONEY,
     MONEY_CONTEXT,
     QTY,
     ROUNDING_CONTEXT,
+    ZERO,
     ZERO_MONEY,
-    as_column,
     column_context,
     fits,
     format_number,
     format_rupiah,
+    misfits,
     round_money,
     unit,
 )
@@ -34,43 +42,117 @@ from everest.opname.document import columns
 
 VARIANCE_COLUMNS = ("selisih_qty", "nilai_debet", "nilai_kredit")
 
+_Numbers = list[Any]
+"""Decimal or None."""
+
 
 @dataclass(frozen=True)
 class VarianceResult:
-    """frame: the lines with VARIANCE_COLUMNS added (None on a line that can't be computed; `validate` or `problems`
-    says why). problems: values and totals that exceed their column."""
+    """frame: the lines with VARIANCE_COLUMNS added; None on a line that can't be computed, and `validate` or `problems`
+    says why. problems: variances, values and document totals that exceed their column."""
 
     frame: pd.DataFrame
     problems: tuple[Problem, ...]
 
 
+class _Columns(NamedTuple):
+    selisih_qty: npt.NDArray[np.object_]
+    nilai_debet: npt.NDArray[np.object_]
+    nilai_kredit: npt.NDArray[np.object_]
+
+
 def compute_variance(lines: pd.DataFrame) -> VarianceResult:
-    """Variance of lines with qty_sistem, qty_fisik and harga_pokok as Decimal or None (NULL is never taken as zero).
-    Raises TypeError for a float."""
-    baris, sistem, fisik, harga = columns(lines, "baris", "qty_sistem", "qty_fisik", "harga_pokok")
+    """Adds variance and value to lines that hold baris, qty_sistem, qty_fisik and harga_pokok (Decimal or None).
+
+    A NULL is never taken as zero: without both quantities, or without a cost where there is a variance, a line is not
+    computed. Raises TypeError for a float.
+    """
+    inputs = ("qty_sistem", "qty_fisik", "harga_pokok")
     problems: list[Problem] = []
     with localcontext(MONEY_CONTEXT):
-        computed = [_line(*row, problems) for row in zip(baris, sistem, fisik, harga, strict=True)]
-    added = {
-        name: pd.Series([line[position] for line in computed], index=lines.index, dtype=object)
-        for position, name in enumerate(VARIANCE_COLUMNS)
-    }
-    frame = lines.assign(**added)
-    return VarianceResult(frame, tuple(problems))
-
-
-def _line(baris: Any, sistem: Any, fisik: Any, harga: Any, problems: list[Problem]) -> tuple[Any, Any, Any]:
-    if sistem is None or fisik is None or (harga is None and sistem != fisik):
-        return None, None, None
-    selisih = as_column(fisik - sistem, *QTY)
-    nilai = round_money(selisih * (harga or 0))
-    return selisih, max(nilai, ZERO_MONEY), max(-nilai, ZERO_MONEY)
+        try:
+            computed, total = _at_once(*(lines[name].tolist() for name in inputs))
+        except (TypeError, DecimalException):  # a NULL (or a float, which `columns` refuses); or a number too large
+            baris, *values = columns(lines, "baris", *inputs)
+            gaps, problems = _gaps(baris, *values)
+            computed, total = _around(gaps, *values)
+    if not fits(total, *MONEY):
+        text = f"jumlah selisih lebih dan kurang {format_rupiah(total)} terlalu besar untuk satu dokumen"
+        problems.append(Problem(None, "total_debet", text))
+    return VarianceResult(lines.assign(**computed._asdict()), tuple(problems))
 
 
 def totals(frame: pd.DataFrame) -> tuple[Decimal, Decimal]:
     """(surplus, shortage) of a computed frame, in rupiah, both >= 0. Raises ValueError if a line is not computed."""
     with localcontext(MONEY_CONTEXT):
-        debets, kredits = columns(frame, "nilai_debet", "nilai_kredit")
-        if None in debets or None in kredits:
-            raise ValueError("a line without a computed value has no total")
-        return sum(debets, ZERO_MONEY), sum(kredits, ZERO_MONEY)
+        try:
+            return sum(frame["nilai_debet"].tolist(), ZERO_MONEY), sum(frame["nilai_kredit"].tolist(), ZERO_MONEY)
+        except TypeError:
+            raise ValueError("a line without a computed value has no total") from None
+
+
+def _at_once(sistem: _Numbers, fisik: _Numbers, harga: _Numbers) -> tuple[_Columns, Decimal]:
+    """The results and surplus + shortage. Raises TypeError for a NULL, DecimalException if a line exceeds a column or
+    holds a NaN or an infinity."""
+    within_qty, within_money = column_context(QTY[0]).quantize, ROUNDING_CONTEXT.quantize
+    selisih = _array(map(within_qty, map(sub, fisik, sistem), repeat(unit(QTY[1]))), len(sistem))
+    nilai = _array(map(within_money, map(mul, selisih, harga), repeat(CENT)), len(sistem))
+    # Signed rather than negative: a shortage that rounds to nothing is -0.00 and becomes 0.00 on both sides.
+    is_shortage = np.fromiter(map(Decimal.is_signed, nilai), dtype=bool, count=len(nilai))
+    debet = nilai.copy()
+    debet[is_shortage] = ZERO_MONEY
+    kredit = np.full(len(nilai), ZERO_MONEY, dtype=object)
+    kredit[is_shortage] = -nilai[is_shortage]
+    total = ZERO_MONEY + debet.sum() + kredit.sum()
+    if total.is_nan():  # arithmetic lets a NaN pass in silence, up to here
+        raise InvalidOperation
+    return _Columns(selisih, debet, kredit), total
+
+
+def _array(values: Iterable[Decimal], count: int) -> npt.NDArray[np.object_]:
+    return np.fromiter(values, dtype=object, count=count)
+
+
+def _around(gaps: list[int], sistem: _Numbers, fisik: _Numbers, harga: _Numbers) -> tuple[_Columns, Decimal]:
+    """The same with None in every result of a line that can't be computed."""
+    blanked = set(gaps)
+    # 0 stands in on those lines, and for the cost of a line without variance, where it multiplies nothing.
+    usable = (
+        [ZERO if value is None or position in blanked else value for position, value in enumerate(column)]
+        for column in (sistem, fisik, harga)
+    )
+    computed, total = _at_once(*usable)
+    for column in computed:
+        column[gaps] = None
+    return computed, total
+
+
+def _gaps(baris: list[int], sistem: _Numbers, fisik: _Numbers, harga: _Numbers) -> tuple[list[int], list[Problem]]:
+    """Positions of the lines that can't be computed, and the variances and values that exceed their column. A NULL, and
+    an input that its own column can't hold (a NaN among them), is no problem here: `validate` names it."""
+    inputs = ((sistem, QTY), (fisik, QTY), (harga, COST))
+    unfit = {position for values, column in inputs for position in misfits(values, *column)}
+    selisih: _Numbers = [
+        None if position in unfit or book is None or count is None or (cost is None and book != count) else count - book
+        for position, (book, count, cost) in enumerate(zip(sistem, fisik, harga, strict=True))
+    ]
+    excess = {
+        position: Problem(
+            int(baris[position]), "selisih_qty", f"selisih {format_number(selisih[position])} terlalu besar"
+        )
+        for position in misfits(selisih, *QTY)
+    }
+    for position, (variance, cost) in enumerate(zip(selisih, harga, strict=True)):
+        if variance and position not in excess and not _is_postable(variance * cost):
+            text = f"nilai {format_number(variance * cost)} terlalu besar"
+            excess[position] = Problem(int(baris[position]), "nilai", text)
+    gaps = {position for position, variance in enumerate(selisih) if variance is None} | excess.keys()
+    return sorted(gaps), [excess[position] for position in sorted(excess)]
+
+
+def _is_postable(nilai: Decimal) -> bool:
+    try:
+        round_money(nilai)
+    except OverflowError:
+        return False
+    return True
