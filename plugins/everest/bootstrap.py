@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 
 from everest.settings import MysqlUrl, Settings, mysql_url
 from everest.store.database import Connection, connect, prepare
 from everest.store.unit_of_work import Database, UnitOfWork
+from everest.workflow.definition import Definition
 
 
 def database(url: MysqlUrl | None = None, settings: Settings | None = None) -> Database:
@@ -24,3 +25,10 @@ def database_from(raw_connection: Callable[[], Connection], settings: Settings |
 def unit_of_work(url: MysqlUrl | None = None, settings: Settings | None = None) -> AbstractContextManager[UnitOfWork]:
     """One transaction on a connection of its own, for a command that needs no second one."""
     return database(url, settings).transaction()
+
+
+def definitions() -> Mapping[str, Definition]:
+    """The workflows this site runs, by name. Imported late: pandas comes with them."""
+    from everest.opname.workflow import POST_OPNAME
+
+    return {POST_OPNAME.name: POST_OPNAME}

@@ -73,6 +73,12 @@ class StepTimeout(EverestError):
     retryable = True
 
 
+class GaveUp(EverestError):
+    """The work was begun again too often without an end; a person has to look."""
+
+    code = 503
+
+
 class DatabaseError(EverestError):
     """The database refused a statement."""
 

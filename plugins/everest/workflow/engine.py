@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from everest.errors import Conflict, DefinitionError, DocumentMissing, DocumentRefused, EverestError
+from everest.errors import Conflict, DefinitionError, DocumentMissing, DocumentRefused, EverestError, GaveUp
 from everest.workflow import codec
 from everest.workflow.definition import NEXT_STEP, RESPONSE, Definition
 from everest.workflow.ports import FINAL, Outcome, Run, Transaction
@@ -166,9 +166,9 @@ def dispatch(
 
 def begin(tx: Transaction, definition: Definition, ticket: Ticket, step: str) -> Go | Replay | Leave:
     """Rule 1 of a task: look at the rows before anything runs. Raises DocumentMissing when no such job exists."""
-    run, stranger = _find_run(tx, definition, ticket)
+    run, stranger = find_run(tx, definition, ticket)
     if stranger:
-        return _second_row(tx, run, ticket)
+        return second_row(tx, run, ticket)
     if run.dag_run_id != ticket.dag_run_id:
         return Leave(f"DAG run {run.dag_run_id} owns this workflow now")
     if run.status in FINAL or run.current_step is None:
@@ -190,20 +190,21 @@ def begin(tx: Transaction, definition: Definition, ticket: Ticket, step: str) ->
     return Go(Token(run.id, run.dag_run_id, step, run.visit, attempt), dict(run.state))
 
 
-def _find_run(tx: Transaction, definition: Definition, ticket: Ticket) -> tuple[Run, bool]:
-    """The locked run of this ticket, and whether its shadow row is a second one for a run that others carry."""
+def find_run(tx: Transaction, definition: Definition, ticket: Ticket) -> tuple[Run, bool]:
+    """The locked run of this ticket, and whether its shadow row is a second one for a run that others carry.
+    A foreign row gets its run here, made or found. Raises DocumentMissing when no such job exists."""
     shadow = tx.runs.shadow(ticket.shadow_id)
     if shadow is None:
         raise DocumentMissing(f"shadow row {ticket.shadow_id} does not exist")
     run_id = shadow.workflow_id
     if run_id is None:
-        # A foreign message: its run is made by its first task, or found if another row made it.
+        # A foreign message: its run is made by its first task (or the reconciler), or found if another row made it.
         if shadow.transaksi_id is None:
             raise DocumentMissing(f"shadow row {shadow.id} names neither a workflow nor a transaksi_id")
         payload = {"transaksi_id": shadow.transaksi_id}
         run = new_run(definition, payload, definition.key(payload))
         run.carrier_shadow_id = shadow.id
-        run.dag_run_id = ticket.dag_run_id
+        run.dag_run_id, run.n = ticket.dag_run_id, ticket.n
         run_id = tx.runs.insert(run)
     run = tx.runs.lock(run_id)
     if run.workflow != definition.name:
@@ -214,8 +215,8 @@ def _find_run(tx: Transaction, definition: Definition, ticket: Ticket) -> tuple[
     return run, shadow.workflow_id is None and run.carrier_shadow_id != shadow.id
 
 
-def _second_row(tx: Transaction, run: Run, ticket: Ticket) -> Leave:
-    """A second job for a document does no work of its own."""
+def second_row(tx: Transaction, run: Run, ticket: Ticket) -> Leave:
+    """A second job for a document does no work of its own: it waits with it, shares its end, or runs it again."""
     if run.status in FINAL:
         tx.runs.set_shadow(ticket.shadow_id, tx.runs.outcome_of(run), run.current_step)
         return Leave(f"the document is {run.status} already; its outcome was copied")
@@ -350,6 +351,22 @@ def fail_run(tx: Transaction, definition: Definition | None, run: Run, error: Ex
         definition.on_failure(dict(run.state), context, error)
 
 
+def recover(tx: Transaction, definition: Definition | None, run: Run, limit: int, reason: str) -> bool:
+    """After a DAG run that ended or vanished without a record: DAG run n+1 at the pointer, at most `limit` times in
+    all, then FAILED 503. Returns whether the workflow goes on. `reason` is a sentence for the run's history.
+
+    The caller holds the run's lock and has seen under it that nothing was committed since it looked at Airflow.
+    """
+    if run.recovered >= limit:
+        text = f"menyerah setelah {run.recovered} kali dimulai ulang otomatis; terakhir: {reason}"
+        fail_run(tx, definition, run, GaveUp(text), None)
+        return False
+    run.recovered += 1
+    tx.runs.add_event(run, "recovered", run.current_step, None, {"reason": reason, "times": run.recovered})
+    announce_next(tx, run)
+    return True
+
+
 def describe(error: Exception) -> tuple[int, str, list[dict[str, Any]]]:
     """The code, the sentence and the problems by line that an error leaves in the rows. A bug shows its type and
     text, never its trace: that stands in the task log."""
@@ -385,7 +402,7 @@ def take_over(tx: Transaction, definition: Definition, shadow_id: int, take_runn
     if shadow is None:
         raise DocumentMissing(f"shadow row {shadow_id} does not exist")
     ticket = Ticket(dag_run_id=shadow.dag_run_id or "", shadow_id=shadow_id, n=shadow.n or 1)
-    run, _ = _find_run(tx, definition, ticket)
+    run, _ = find_run(tx, definition, ticket)
     if run.status in FINAL:
         raise Conflict(f"the document is {run.status}")
     if run.status not in ("running", "failed"):
