@@ -39,7 +39,10 @@ def note(text: str) -> Handler:
 
 
 def effects(connection: Any) -> list[str]:
-    return [row["action"] for row in builders.rows(connection, "SELECT action FROM audit_log WHERE actor='test' ORDER BY id")]
+    return [
+        row["action"]
+        for row in builders.rows(connection, "SELECT action FROM audit_log WHERE actor='test' ORDER BY id")
+    ]
 
 
 TWO = workflow("two").then(note("a"), name="a").then(note("b"), name="b").idempotency_key("{key}").build()

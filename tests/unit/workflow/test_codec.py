@@ -20,15 +20,19 @@ leaves = (
     | st.dates()
     | st.datetimes(timezones=st.sampled_from([None, UTC]))
 )
-values = st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
+values = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
 
 
-@given(st.dictionaries(st.text(), values))
+@given(st.dictionaries(st.text(max_size=5), values, max_size=3))
 def test_what_goes_in_comes_out(state: dict[str, Any]) -> None:
     assert codec.loads(codec.dumps(state)) == state
 
 
-@given(st.dictionaries(st.sampled_from(["$decimal", "$date", "$datetime", "$object", "$x"]), values))
+@given(st.dictionaries(st.sampled_from(["$decimal", "$date", "$datetime", "$object", "$x"]), values, max_size=3))
 def test_a_users_own_dollar_key_is_not_mistaken_for_a_tag(state: dict[str, Any]) -> None:
     assert codec.loads(codec.dumps(state)) == state
 
