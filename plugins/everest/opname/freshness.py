@@ -13,7 +13,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from everest.errors import Problem
-from everest.opname.document import Header, columns, wib
+from everest.opname.document import Header, wib
+from everest.opname.lines import columns
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from everest.errors import Problem
 from everest.opname.amounts import MONEY_CONTEXT, ZERO_MONEY, format_rupiah
-from everest.opname.document import columns
+from everest.opname.lines import columns
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -11,8 +11,8 @@ from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, NamedTuple
 
 from everest.opname.amounts import MONEY_CONTEXT, ZERO_MONEY
-from everest.opname.document import columns
 from everest.opname.journal import JournalRow, Unbalanced
+from everest.opname.lines import columns
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -38,7 +38,7 @@ from everest.opname.amounts import (
     round_money,
     unit,
 )
-from everest.opname.document import columns
+from everest.opname.lines import columns
 
 VARIANCE_COLUMNS = ("selisih_qty", "nilai_debet", "nilai_kredit")
 

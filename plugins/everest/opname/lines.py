@@ -1,0 +1,68 @@
+"""How counted lines look in a frame: the columns, their NULLs, and what a code may consist of.
+
+Lines travel as pandas frames because reading, computing and writing go column by column; this module hands the columns
+out as plain lists and does not import pandas itself, so whoever parses DAG files doesn't either.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from everest.opname.amounts import COST, QTY
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+LINE_COLUMNS = (
+    "baris",
+    "kode_barang",
+    "lot",
+    "gudang_kode",
+    "satuan",
+    "qty_sistem",
+    "qty_fisik",
+    "harga_pokok",
+    "alasan",
+)
+"""Columns of a frame of lines, as so_details_staging names them. Quantities and cost are objects: Decimal or None."""
+
+DECIMAL_COLUMNS = {"qty_sistem": QTY, "qty_fisik": QTY, "harga_pokok": COST}
+_NULL_KINDS = frozenset({"NoneType", "NAType", "NaTType"})  # by name: pandas is not imported here
+
+
+def columns(frame: DataFrame, *names: str) -> list[list[Any]]:
+    """Columns as plain lists, with None for every kind of NULL that pandas has. Raises TypeError for anything but
+    Decimal in a column of quantities or costs: a float was exact in the database and is not any more."""
+    return [_column(frame, name) for name in names]
+
+
+def _column(frame: DataFrame, name: str) -> list[Any]:
+    values: list[Any] = frame[name].tolist()
+    kinds = set(map(type, values))
+    if any(kind is float or kind.__name__ in _NULL_KINDS for kind in kinds):
+        values = [None if _is_null(value) else value for value in values]
+        kinds = set(map(type, values))
+    if name in DECIMAL_COLUMNS and not kinds <= {Decimal, type(None)}:
+        raise TypeError(f"{name} must hold Decimal or None, not {', '.join(sorted(kind.__name__ for kind in kinds))}")
+    return values
+
+
+def _is_null(value: Any) -> bool:
+    return type(value).__name__ in _NULL_KINDS or (isinstance(value, float) and value != value)
+
+
+def code_flaw(code: str | None) -> str | None:
+    """What is wrong with a code as a key, or None. Spaces inside are fine; white space of any kind at an edge is not
+    (the database pads with spaces, so 'A1' and 'A1 ' would meet as one key), nor is a character nobody can see:
+    control characters, zero-width and direction marks, line separators. 'A1' followed by U+200B looks like A1."""
+    if code is None or code == "":
+        return "kosong"
+    if code[0].isspace() or code[-1].isspace():
+        return f"{code!r} diawali atau diakhiri spasi"
+    if not code.isprintable():
+        for character in code:
+            if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp"):
+                return f"{code!r} mengandung karakter yang tidak terlihat (U+{ord(character):04X})"
+    return None

@@ -1,0 +1,176 @@
+"""The rules that a counted document must meet, one small function each; `document.validate` runs them all.
+
+A rule takes the header, the lines and the master data and yields a problem for each thing that is wrong, in words that
+the person who corrects it understands. Adding a rule is one function and one line in RULES.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from everest.errors import Problem
+from everest.opname.amounts import format_number, misfits
+from everest.opname.lines import DECIMAL_COLUMNS, code_flaw
+
+if TYPE_CHECKING:
+    from everest.opname.document import Header, References
+
+MIN_AUTHORISATION_LEVEL = 2
+MAX_NAMED_LINES = 5
+"""Other lines named in one sentence about a duplicate; the rest are counted."""
+
+
+class CountedLines(NamedTuple):
+    """The lines as lists, with effective warehouse and lot."""
+
+    baris: list[int]
+    kode_barang: list[str | None]
+    lot: list[str]
+    gudang_kode: list[str]
+    qty_sistem: list[Decimal | None]
+    qty_fisik: list[Decimal | None]
+    harga_pokok: list[Decimal | None]
+
+
+def _authorisation(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
+    level = header.otorisasi_level
+    if level < MIN_AUTHORISATION_LEVEL:
+        needed = f"perlu otorisasi level {MIN_AUTHORISATION_LEVEL} atau lebih"
+        yield Problem(None, "otorisasi_level", f"otorisasi level {level} belum cukup; {needed}")
+    if not (header.diotorisasi_oleh or "").strip():
+        yield Problem(None, "diotorisasi_oleh", "nama pemberi otorisasi kosong")
+    if header.diotorisasi_at is None:
+        yield Problem(None, "diotorisasi_at", "waktu otorisasi kosong")
+
+
+def _header_codes(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
+    flaw = code_flaw(header.nomer_nota)
+    if flaw:
+        yield Problem(None, "nomer_nota", f"nomor nota {flaw}")
+    flaw = _warehouse_flaw(header.gudang_kode, references)
+    if flaw:
+        yield Problem(None, "gudang_kode", f"gudang dokumen {flaw}")
+
+
+def _accounts(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
+    accounts = references.document_accounts
+    roles = {
+        "persediaan": accounts.persediaan,
+        "laba selisih": accounts.laba_selisih,
+        "rugi selisih": accounts.rugi_selisih,
+    }
+    for role, account in roles.items():
+        if account not in references.accounts:
+            yield Problem(None, "kode_akun", f"akun {role} {account!r} tidak ada di daftar akun")
+        elif not references.accounts[account]:
+            yield Problem(None, "kode_akun", f"akun {role} {account!r} tidak aktif")
+    if accounts.persediaan in (accounts.laba_selisih, accounts.rugi_selisih):
+        yield Problem(None, "kode_akun", f"akun persediaan {accounts.persediaan!r} juga dipakai sebagai akun selisih")
+
+
+def _has_lines(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
+    if not lines.baris:
+        yield Problem(None, "baris", "dokumen tidak punya baris")
+
+
+def _line_codes(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
+    # Judged once per distinct code: a document has few warehouses and lots.
+    for name, what, values in (("kode_barang", "kode barang", lines.kode_barang), ("lot", "lot", lines.lot)):
+        flaws = {value: code_flaw(value) for value in set(values) if value or name == "kode_barang"}
+        yield from _flawed(lines.baris, values, name, what, flaws)
+    warehouses = {value: _warehouse_flaw(value, references) for value in set(lines.gudang_kode)}
+    if header.gudang_kode:
+        # Said once for the whole document by _header_codes, not again on each line that takes it from there.
+        warehouses.pop(header.gudang_kode, None)
+    yield from _flawed(lines.baris, lines.gudang_kode, "gudang_kode", "gudang", warehouses)
+
+
+def _flawed(
+    baris: list[int], values: list[Any], name: str, what: str, flaws: Mapping[Any, str | None]
+) -> Iterator[Problem]:
+    if any(flaws.values()):
+        for number, value in zip(baris, values, strict=True):
+            flaw = flaws.get(value)
+            if flaw:
+                yield Problem(number, name, f"{what} {flaw}")
+
+
+def _warehouse_flaw(code: str, references: References) -> str | None:
+    flaw = code_flaw(code)
+    if flaw:
+        return flaw
+    if code not in references.warehouses:
+        return f"{code!r} tidak dikenal"
+    return None if references.warehouses[code] else f"{code!r} tidak aktif"
+
+
+def _duplicates(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
+    keys = list(zip(lines.kode_barang, lines.lot, lines.gudang_kode, strict=True))
+    if len(set(keys)) == len(keys):
+        return
+    where: dict[tuple[str | None, str, str], list[int]] = defaultdict(list)
+    for key, number in zip(keys, lines.baris, strict=True):
+        where[key].append(number)
+    for (kode, lot, gudang), numbers in where.items():
+        if not kode or len(numbers) == 1:
+            continue
+        item = f"{kode!r}" + (f" lot {lot!r}" if lot else "") + f" di gudang {gudang!r}"
+        for number in numbers:
+            others = [other for other in numbers[: MAX_NAMED_LINES + 1] if other != number][:MAX_NAMED_LINES]
+            more = len(numbers) - 1 - len(others)
+            named = ", ".join(map(str, others)) + (f" dan {more} baris lain" if more else "")
+            yield Problem(number, "kode_barang", f"{item} ada di baris {number} dan juga di baris {named}")
+
+
+def _quantities(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
+    for number, sistem, fisik in zip(lines.baris, lines.qty_sistem, lines.qty_fisik, strict=True):
+        if sistem is None:
+            yield Problem(number, "qty_sistem", "jumlah sistem kosong; selisih tidak bisa dihitung")
+        if fisik is None:
+            yield Problem(number, "qty_fisik", "belum dihitung: jumlah fisik kosong (tulis 0 bila barangnya habis)")
+
+
+def _costs(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
+    rows = zip(lines.baris, lines.qty_sistem, lines.qty_fisik, lines.harga_pokok, strict=True)
+    for number, sistem, fisik, harga in rows:
+        if harga or sistem is None or fisik is None or fisik == sistem:
+            continue
+        if harga is None:
+            yield Problem(number, "harga_pokok", "harga kosong pada baris yang punya selisih")
+        elif not references.allow_zero_cost:
+            yield Problem(number, "harga_pokok", "harga 0 pada baris yang punya selisih")
+
+
+def _numbers(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
+    for name, (precision, scale) in DECIMAL_COLUMNS.items():
+        values: list[Decimal | None] = getattr(lines, name)
+        unfit = set(misfits(values, precision, scale))
+        for index in unfit:
+            text = (
+                f"{values[index]} tidak muat: paling banyak {precision - scale} angka di depan koma dan {scale} desimal"
+            )
+            yield Problem(lines.baris[index], name, text)
+        if name == "qty_sistem":
+            continue  # negative book stock happens; counting it away is how it ends
+        what = "jumlah fisik" if name == "qty_fisik" else "harga"
+        for index, value in enumerate(values):
+            if value and index not in unfit and value < 0:
+                yield Problem(lines.baris[index], name, f"{what} negatif: {format_number(value)}")
+
+
+Rule = Callable[["Header", CountedLines, "References"], Iterator[Problem]]
+
+RULES: tuple[Rule, ...] = (
+    _authorisation,
+    _header_codes,
+    _accounts,
+    _has_lines,
+    _line_codes,
+    _duplicates,
+    _quantities,
+    _costs,
+    _numbers,
+)
