@@ -1,0 +1,62 @@
+# `make` alone prints this list. The work is done by the Python package stack/; see its docstrings.
+PYTHON ?= python3
+VENV := .venv/bin
+# Bytecode is wanted: without it every process compiles what it imports.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPATH := $(CURDIR):$(CURDIR)/plugins
+STACK = $(VENV)/python -m stack
+# down, clean and status must work, or say why not, when there is no environment.
+ANYWAY = $(shell test -x $(VENV)/python && echo $(VENV)/python || echo $(PYTHON)) -m stack
+
+.DEFAULT_GOAL := help
+.PHONY: help setup up down status logs clean demo test test-all check format bench bench-smoke requirements
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r name text; do printf 'make %-14s %s\n' "$$name" "$$text"; done
+
+setup: ## system packages (apt, where missing), .venv and the pinned dependencies
+	@$(PYTHON) -m stack setup
+
+up: setup ## start the local stack: MariaDB, RabbitMQ, PostgreSQL, Airflow, consumer, relay, reconciler
+	@$(STACK) up
+
+down: ## stop the local stack, every process of it
+	@$(ANYWAY) down
+
+status: ## what runs, and where; exit code 0 when everything does
+	@$(ANYWAY) status
+
+logs: ## follow the logs; P=consumer for one process
+	@$(ANYWAY) logs $(P)
+
+clean: ## stop the local stack and remove its data, logs and passwords
+	@$(ANYWAY) clean
+
+demo: up ## documents from submission to balanced books, live
+	@bash -c 'set -a; . .local/stack.env; exec python -m demo $(ARGS)'
+
+test: up ## the tests, on the local stack; ARGS='-k words' chooses
+	@$(VENV)/python -m pytest $(ARGS)
+
+test-all: up ## the tests with those marked long
+	@$(VENV)/python -m pytest -m '' $(ARGS)
+
+check: setup ## format, lint, types, who may import whom, pins
+	@$(VENV)/ruff format --check .
+	@$(VENV)/ruff check .
+	@$(VENV)/mypy
+	@$(VENV)/lint-imports
+	@$(STACK) requirements --check
+
+format: setup ## format the code and sort the imports
+	@$(VENV)/ruff check --fix --exit-zero --quiet .
+	@$(VENV)/ruff format .
+
+bench: up ## the benchmarks; writes bench/results/
+	@bash -c 'set -a; . .local/stack.env; exec python -m bench $(ARGS)'
+
+bench-smoke: up ## the benchmarks, small: that they work, not how fast
+	@bash -c 'set -a; . .local/stack.env; exec python -m bench --smoke $(ARGS)'
+
+requirements: setup ## compile requirements*.in to the pinned requirements*.txt
+	@$(STACK) requirements

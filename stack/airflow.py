@@ -1,0 +1,128 @@
+"""Airflow as a part of the stack: its configuration, its database, and how one knows that it works."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import urllib.error
+import urllib.request
+from importlib.metadata import version
+from typing import Any
+
+from stack.layout import StackError, write_private
+from stack.manager import render
+from stack.programs import AIRFLOW_USER, Stack
+
+DAG = "opname_posting"
+TASKS_PER_CORE = 2
+MIGRATE_SECONDS = 300
+
+
+def parallelism(cores: int | None = None) -> int:
+    """Task processes at once: 4 on two cores, never more than 6 (measured: more only make each other slower)."""
+    return min(6, max(4, TASKS_PER_CORE * (cores or os.cpu_count() or 2)))
+
+
+def prepare(stack: Stack) -> None:
+    layout, credentials = stack.layout, stack.credentials
+    passwords = layout.airflow_home / "login.json"
+
+    def literal(text: object) -> str:
+        return str(text).replace("%", "%%")
+
+    text = render(
+        "airflow.cfg",
+        root=literal(layout.root),
+        home=literal(layout.airflow_home),
+        parallelism=parallelism(),
+        passwords_file=literal(passwords),
+        api_port=stack.ports.airflow,
+        database_port=stack.ports.postgresql,
+        database_password=credentials.postgresql_airflow,
+        fernet_key=credentials.airflow_fernet,
+        session_key=credentials.airflow_session,
+        jwt_secret=credentials.airflow_jwt,
+    )
+    write_private(layout.airflow_home / "airflow.cfg", text)
+    write_private(passwords, json.dumps({AIRFLOW_USER: credentials.airflow_admin}))
+
+
+def migrate(stack: Stack) -> bool:
+    """Brings Airflow's tables to this version; False when they are. Importing Airflow only to look costs seconds."""
+    stamp = stack.layout.data / "postgresql-airflow-version"
+    installed = version("apache-airflow")
+    if stamp.exists() and stamp.read_text(encoding="ascii") == installed:
+        return False
+    run_python(stack, ["-m", "airflow", "db", "migrate"], "Airflow's database could not be migrated", "airflow")
+    stamp.write_text(installed, encoding="ascii")
+    return True
+
+
+def run_python(stack: Stack, arguments: list[str], failure: str, program: str = "up") -> None:
+    """Runs a module to its end, as the owner of the schema. Raises StackError with its last lines."""
+    env = stack.environment(program) | stack.connections(owner=True)
+    done = subprocess.run(
+        [stack.layout.python, *arguments],
+        cwd=stack.layout.root,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=MIGRATE_SECONDS,
+        check=False,
+    )
+    if done.returncode != 0:
+        lines = (done.stderr + done.stdout).strip().splitlines()
+        raise StackError("\n  ".join([f"{failure}:", *lines[-12:]]))
+
+
+def answers(stack: Stack) -> str | None:
+    """None when the API server is healthy, else what is in the way."""
+    health = _health(stack)
+    if isinstance(health, str):
+        return health
+    status = health["metadatabase"]["status"]
+    return None if status == "healthy" else f"its database is {status}"
+
+
+def works(stack: Stack, component: str) -> str | None:
+    """The same for `scheduler` or `dag_processor`, by the heartbeat that the API server sees."""
+    health = _health(stack)
+    if isinstance(health, str):
+        return health
+    status = health[component]["status"]
+    return None if status == "healthy" else f"the {component} is {status}"
+
+
+def knows_dag(stack: Stack) -> str | None:
+    """None when the posting workflow can be triggered; a trigger of an unknown DAG would be answered with 404."""
+    if not (stack.layout.root / "dags" / f"{DAG}.py").exists():
+        return None
+    login = json.dumps({"username": AIRFLOW_USER, "password": stack.credentials.airflow_admin}).encode()
+    token = _ask(stack, "/auth/token", data=login)
+    if isinstance(token, str):
+        return token
+    dag = _ask(stack, f"/api/v2/dags/{DAG}", token=token["access_token"])
+    if not isinstance(dag, str):
+        return None
+    errors = _ask(stack, "/api/v2/importErrors", token=token["access_token"])
+    if not isinstance(errors, str) and errors["import_errors"]:
+        return str(errors["import_errors"][0]["stack_trace"]).strip()[-400:]
+    return dag
+
+
+def _health(stack: Stack) -> Any:
+    return _ask(stack, "/api/v2/monitor/health")
+
+
+def _ask(stack: Stack, path: str, data: bytes | None = None, token: str = "") -> Any:
+    """The answer's JSON, or a sentence about why there is none."""
+    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+    request = urllib.request.Request(stack.airflow_url + path, data=data, headers=headers)
+    try:
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=5) as answer:
+            return json.load(answer)
+    except (urllib.error.URLError, OSError, ValueError) as error:
+        return f"{path}: {error}"

@@ -1,0 +1,234 @@
+"""The processes of the stack: what each is started with, as whom, and when in the order.
+
+One table for everybody: the manager's configuration, the launcher, `up`, `status` and stack.env all read it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from stack import machine
+from stack.credentials import Credentials
+from stack.layout import Layout, write_private
+from stack.machine import ServiceUser
+from stack.ports import LOOPBACK, Ports
+from stack.processes import MARK, PROGRAM_MARK
+
+SCHEMA = "run_everest_modul"
+VHOST = "everest"
+AIRFLOW_USER = "admin"
+CONSUMER_WORKERS = 4  # the measured optimum on two cores is 4 to 6
+RABBITMQ_NODE = "everest@localhost"
+
+# What our processes take over from the shell that first ran `make up`. Everything else, proxies above all, stays out.
+INHERITED = ("HOME", "LANG", "LC_ALL", "LOGNAME", "TMPDIR", "TZ", "USER")
+
+
+@dataclass(frozen=True)
+class Program:
+    """One supervised process.
+
+    group: what is stopped together; groups stop in the reverse of their order.
+    ports: names in Ports it listens on.
+    code: folders and files whose change needs a restart.
+    start_seconds: a process that lives this long has started; what has no check of its own must live longer.
+    stop_signal, stop_seconds: how it is asked to end, and how long it may take before it is killed.
+    """
+
+    name: str
+    group: str
+    ports: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()
+    start_seconds: int = 1
+    stop_signal: str = "TERM"
+    stop_seconds: int = 20
+
+
+AIRFLOW_CODE = ("plugins", "ingest_consumer", "config", "sql/queries")
+
+PROGRAMS = (
+    Program("epmd", "names", ("epmd",)),
+    Program("mariadb", "servers", ("mariadb",), stop_seconds=40),
+    Program("postgresql", "servers", ("postgresql",), stop_signal="INT", stop_seconds=30),
+    Program(
+        "rabbitmq",
+        "servers",
+        ("amqp", "rabbitmq_management", "rabbitmq_prometheus", "rabbitmq_distribution"),
+        stop_seconds=40,
+    ),
+    Program("airflow-api-server", "airflow", ("airflow",), code=AIRFLOW_CODE),
+    # Its workers finish the tasks they have; the launcher and `down` end those that do not.
+    Program("airflow-scheduler", "airflow", code=AIRFLOW_CODE, stop_seconds=15),
+    Program("airflow-dag-processor", "airflow", code=AIRFLOW_CODE),
+    Program("consumer", "everest", code=("ingest_consumer",), start_seconds=3, stop_seconds=30),
+    Program("relay", "everest", code=("ingest_consumer",), start_seconds=3),
+    Program("reconciler", "everest", code=("ingest_consumer", "plugins/everest", "sql/queries"), start_seconds=3),
+)
+GROUPS = tuple(dict.fromkeys(program.group for program in PROGRAMS))
+
+
+def by_name(name: str) -> Program:
+    return next(program for program in PROGRAMS if program.name == name)
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What everything about the stack is computed from."""
+
+    layout: Layout
+    ports: Ports
+    credentials: Credentials
+    site: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, layout: Layout) -> Stack:
+        """The stack as the last `up` left it, or as a first one would make it."""
+        ports = Ports.load(layout.ports_file) or Ports.choose()
+        site = json.loads(layout.site_file.read_text(encoding="utf-8")) if layout.site_file.exists() else {}
+        return cls(layout, ports, Credentials.load_or_make(layout.secrets_file), site)
+
+    @classmethod
+    def choose(cls, layout: Layout, shell: Mapping[str, str] = os.environ) -> Stack:
+        """The stack as this shell wants it: its ports, and its own EVEREST_ settings for our processes."""
+        credentials = Credentials.load_or_make(layout.secrets_file)
+        stack = cls(layout, Ports.choose(shell, Ports.load(layout.ports_file)), credentials)
+        ours = {MARK, PROGRAM_MARK, *stack.connections(owner=True)}
+        site = {
+            name: value
+            for name, value in shell.items()
+            if name.startswith("EVEREST_") and not name.startswith("EVEREST_PORT") and name not in ours
+        }
+        return replace(stack, site=site)
+
+    def save(self) -> None:
+        self.ports.save(self.layout.ports_file)
+        write_private(self.layout.site_file, json.dumps(dict(self.site), indent=2, sort_keys=True) + "\n")
+
+    def mysql_url(self, owner: bool) -> str:
+        user, password = (
+            ("everest_owner", self.credentials.mariadb_owner)
+            if owner
+            else ("everest_worker", self.credentials.mariadb_worker)
+        )
+        return f"mysql://{user}:{password}@{LOOPBACK}:{self.ports.mariadb}/{SCHEMA}"
+
+    def amqp_url(self, owner: bool) -> str:
+        user, password = self.rabbitmq_login(owner)
+        return f"amqp://{user}:{password}@{LOOPBACK}:{self.ports.amqp}/{VHOST}"
+
+    def rabbitmq_login(self, owner: bool) -> tuple[str, str]:
+        if owner:
+            return "everest_owner", self.credentials.rabbitmq_owner
+        return "everest_worker", self.credentials.rabbitmq_worker
+
+    @property
+    def airflow_url(self) -> str:
+        return f"http://{LOOPBACK}:{self.ports.airflow}"
+
+    @property
+    def management_url(self) -> str:
+        return f"http://{LOOPBACK}:{self.ports.rabbitmq_management}"
+
+    def connections(self, owner: bool) -> dict[str, str]:
+        """How the servers are reached: as the owner for operators and tests, as the worker for our processes."""
+        user, password = self.rabbitmq_login(owner)
+        return {
+            "EVEREST_MYSQL_URL": self.mysql_url(owner),
+            "EVEREST_AMQP_URL": self.amqp_url(owner),
+            "EVEREST_AIRFLOW_URL": self.airflow_url,
+            "EVEREST_AIRFLOW_USER": AIRFLOW_USER,
+            "EVEREST_AIRFLOW_PASSWORD": self.credentials.airflow_admin,
+            "EVEREST_RABBIT_MANAGEMENT_URL": self.management_url,
+            "EVEREST_RABBIT_MANAGEMENT_USER": user,
+            "EVEREST_RABBIT_MANAGEMENT_PASSWORD": password,
+        }
+
+    def airflow_connection(self) -> str:
+        """Airflow's connection everest_mysql, the JSON of AIRFLOW_CONN_EVEREST_MYSQL: the worker's account."""
+        return json.dumps(
+            {
+                "conn_type": "mysql",
+                "host": LOOPBACK,
+                "port": self.ports.mariadb,
+                "login": "everest_worker",
+                "password": self.credentials.mariadb_worker,
+                "schema": SCHEMA,
+                "extra": {"charset": "utf8mb4"},
+            }
+        )
+
+    def environment(self, name: str, shell: Mapping[str, str] = os.environ) -> dict[str, str]:
+        """The whole environment of a program. PYTHONDONTWRITEBYTECODE is not in it, whatever the shell says."""
+        env = {key: shell[key] for key in INHERITED if key in shell}
+        env |= {MARK: str(self.layout.root), PROGRAM_MARK: name, "PATH": machine.SYSTEM_PATH}
+        env.setdefault("LANG", "C.UTF-8")
+        if name in ("epmd", "rabbitmq"):
+            return env | self._rabbitmq_environment()
+        if name in ("mariadb", "postgresql"):
+            return env
+        env |= dict(self.site) | self.connections(owner=False) | self.python_environment()
+        env["PATH"] = f"{self.layout.venv / 'bin'}{os.pathsep}{machine.SYSTEM_PATH}"
+        # setproctitle would write over the environment by which our processes are found.
+        env |= {"SPT_NOENV": "1", "PYTHONUNBUFFERED": "1"}
+        if name.startswith("airflow"):
+            env["AIRFLOW_CONN_EVEREST_MYSQL"] = self.airflow_connection()
+        return env
+
+    def python_environment(self) -> dict[str, str]:
+        return {"PYTHONPATH": self.layout.python_path, "AIRFLOW_HOME": str(self.layout.airflow_home)}
+
+    def command(self, name: str) -> list[str]:
+        """The command line; no secret is ever on it. Raises StackError when the server is not installed."""
+        python = str(self.layout.python)
+        config, data = self.layout.config, self.layout.data
+        match name:
+            case "mariadb":
+                server = machine.require(machine.program("mariadbd"), "MariaDB")
+                return self._as("mysql", server, f"--defaults-file={config / 'mariadb.cnf'}")
+            case "postgresql":
+                folder = machine.require(machine.postgresql_bin(), "PostgreSQL")
+                settings = f"config_file={config / 'postgresql.conf'}"
+                return self._as("postgres", folder / "postgres", "-D", data / "postgresql", "-c", settings)
+            case "rabbitmq":
+                return self._as("rabbitmq", machine.require(machine.rabbitmq_server(), "RabbitMQ"))
+            case "epmd":
+                server = machine.require(machine.program("epmd"), "Erlang")
+                return self._as("rabbitmq", server, "-address", LOOPBACK, "-port", str(self.ports.epmd))
+            case "airflow-scheduler":
+                # The API server reads the logs from the same disk; a second log server would listen on every address.
+                return [python, "-m", "airflow", "scheduler", "--skip-serve-logs"]
+            case "airflow-api-server" | "airflow-dag-processor":
+                return [python, "-m", "airflow", name.removeprefix("airflow-")]
+            case "consumer":
+                return [python, "-m", "ingest_consumer", "consume", "--workers", str(CONSUMER_WORKERS)]
+            case "relay":
+                return [python, "-m", "ingest_consumer", "relay"]
+            case "reconciler":
+                return [python, "-m", "everest.reconciler"]
+        raise ValueError(f"no program is called {name}")
+
+    def _as(self, user: str, *argv: str | Path) -> list[str]:
+        return ServiceUser.of(self.layout, user).command(argv)
+
+    def _rabbitmq_environment(self) -> dict[str, str]:
+        config, home = self.layout.config, self.layout.data / "rabbitmq"
+        return {
+            "HOME": str(home),  # where Erlang keeps its cookie
+            "ERL_EPMD_ADDRESS": LOOPBACK,
+            "ERL_EPMD_PORT": str(self.ports.epmd),
+            "RABBITMQ_NODENAME": RABBITMQ_NODE,
+            "RABBITMQ_DIST_PORT": str(self.ports.rabbitmq_distribution),
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1} -start_epmd false",
+            "RABBITMQ_CONF_ENV_FILE": str(config / "rabbitmq-env.conf"),  # absent: nothing of /etc/rabbitmq is read
+            "RABBITMQ_CONFIG_FILE": str(config / "rabbitmq.conf"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(config / "rabbitmq-plugins"),
+            "RABBITMQ_MNESIA_BASE": str(home / "mnesia"),
+            "RABBITMQ_LOG_BASE": str(home / "log"),
+            "RABBITMQ_LOGS": "-",
+            "RABBITMQ_PID_FILE": str(home / "pid"),
+            "RUNNING_UNDER_SYSTEMD": "true",  # the start script becomes the broker instead of waiting beside it
+        }

@@ -1,0 +1,63 @@
+"""`status` and `logs`: what a person wants to know about the stack."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from stack import processes
+from stack.layout import Layout, StackError
+from stack.programs import PROGRAMS, Stack
+
+
+def status(layout: Layout) -> bool:
+    """Prints a row per process; whether all of them run."""
+    from stack import manager  # needs the environment, which may be missing
+
+    if not layout.secrets_file.exists() or not manager.is_answering(layout):
+        left = processes.find(layout)
+        print("The stack is not running; `make up` starts it.")
+        if left:
+            print(f"{len(left)} processes of an earlier start are; `make up` or `make down` ends them.")
+        return False
+    stack, states = Stack.open(layout), manager.states(layout)
+    rows = [("PROCESS", "STATE", "PID", "UP", "WHERE")]
+    for program in PROGRAMS:
+        state = states[program.name]
+        where = ", ".join(f"127.0.0.1:{getattr(stack.ports, port)}" for port in program.ports)
+        where = {
+            "airflow-api-server": stack.airflow_url,
+            "rabbitmq": f"{where.split(',')[0]}, {stack.management_url}",
+        }.get(program.name, where)
+        rows.append(
+            (
+                program.name,
+                state.state.lower(),
+                str(state.pid or "-"),
+                _duration(state.seconds) if state.pid else "-",
+                where,
+            )
+        )
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    return all(states[program.name].is_running for program in PROGRAMS)
+
+
+def logs(layout: Layout, names: Iterable[str]) -> None:
+    """Becomes `tail -F` over the named programs' logs, or all. Raises StackError for a name that is none."""
+    known = {program.name: layout.logs / f"{program.name}.log" for program in PROGRAMS}
+    known["manager"] = layout.logs / "supervisord.log"
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise StackError(f"no process is called {', '.join(unknown)}; there are {', '.join(known)}")
+    files = [str(known[name]) for name in names or known if known[name].exists()]
+    if not files:
+        raise StackError("there are no logs yet; `make up` starts the stack")
+    os.execvp("tail", ["tail", "-n", "20", "-F", *files])
+
+
+def _duration(seconds: int) -> str:
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}"

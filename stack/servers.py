@@ -1,0 +1,209 @@
+"""The three private servers: their configuration, their first data folder, and how one knows that they answer.
+
+A data folder is made under another name and renamed when it is complete, so a start that was cut short is repeated.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import subprocess
+import urllib.error
+import urllib.request
+from contextlib import closing
+from pathlib import Path
+
+import psycopg2
+import pymysql
+from psycopg2 import sql
+
+from stack import machine
+from stack.credentials import rabbitmq_password_hash
+from stack.layout import StackError, write_private
+from stack.machine import ServiceUser
+from stack.manager import render
+from stack.ports import LOOPBACK
+from stack.programs import VHOST, Stack
+
+# The worker uses our own queues and exchanges and the default exchange's replies; it makes nothing else.
+WORKER_RIGHTS = r"^(everest\.jobs\..*|amq\.gen-.*)$"
+INIT_SECONDS = 180
+
+
+def prepare_mariadb(stack: Stack) -> None:
+    user = ServiceUser.of(stack.layout, "mysql")
+    folder, config = stack.layout.data / "mariadb", stack.layout.config
+    accounts = config / "mariadb-accounts.sql"
+    text = render(
+        "mariadb-accounts.sql",
+        owner_password=stack.credentials.mariadb_owner,
+        worker_password=stack.credentials.mariadb_worker,
+    )
+    write_private(accounts, text, user.owner)
+    settings = config / "mariadb.cnf"
+    write_private(
+        settings, render("mariadb.cnf", datadir=folder, port=stack.ports.mariadb, init_file=accounts), user.owner
+    )
+    if folder.exists():
+        return
+    tool = machine.require(machine.program("mariadb-install-db"), "MariaDB")
+    draft = _draft(folder, user)
+    # root can log in over the socket only, and only as the owner of the process: nobody needs its password.
+    arguments = [
+        f"--datadir={draft}",
+        "--auth-root-authentication-method=socket",
+        "--skip-test-db",
+        "--skip-name-resolve",
+    ]
+    _initialise(user, [tool, "--no-defaults", *arguments], "MariaDB's data folder")
+    draft.rename(folder)
+
+
+def prepare_rabbitmq(stack: Stack) -> None:
+    user = ServiceUser.of(stack.layout, "rabbitmq")
+    home, config = stack.layout.data / "rabbitmq", stack.layout.config
+    for folder in (home, home / "mnesia", home / "log"):
+        user.make_folder(folder)
+    cookie = home / ".erlang.cookie"
+    if not cookie.exists():
+        write_private(cookie, stack.credentials.erlang_cookie, user.owner)
+        cookie.chmod(0o400)
+    definitions = config / "rabbitmq-definitions.json"
+    write_private(definitions, json.dumps(rabbitmq_definitions(stack), indent=2, sort_keys=True), user.owner)
+    text = render(
+        "rabbitmq.conf",
+        amqp_port=stack.ports.amqp,
+        management_port=stack.ports.rabbitmq_management,
+        prometheus_port=stack.ports.rabbitmq_prometheus,
+        definitions=definitions,
+    )
+    write_private(config / "rabbitmq.conf", text, user.owner)
+    write_private(config / "rabbitmq-plugins", "[rabbitmq_management, rabbitmq_prometheus].\n", user.owner)
+
+
+def rabbitmq_definitions(stack: Stack) -> dict[str, object]:
+    """Vhost, users and rights. The owner may also make vhosts, for tests; the worker reads the queues' depths."""
+
+    def user(owner: bool, tags: str) -> dict[str, object]:
+        name, password = stack.rabbitmq_login(owner)
+        # The salt comes from the password, so that the file, and with it the broker, is the same on every `up`.
+        salt = password.encode("ascii")[:4]
+        return {
+            "name": name,
+            "password_hash": rabbitmq_password_hash(password, salt),
+            "hashing_algorithm": "rabbit_password_hashing_sha256",
+            "tags": tags,
+        }
+
+    def rights(owner: bool, pattern: str) -> dict[str, str]:
+        name, _ = stack.rabbitmq_login(owner)
+        return {"user": name, "vhost": VHOST, "configure": pattern, "write": pattern, "read": pattern}
+
+    return {
+        "users": [user(True, "administrator"), user(False, "monitoring")],
+        "vhosts": [{"name": VHOST}],
+        "permissions": [rights(True, ".*"), rights(False, WORKER_RIGHTS)],
+    }
+
+
+def prepare_postgresql(stack: Stack) -> None:
+    user = ServiceUser.of(stack.layout, "postgres")
+    folder, config = stack.layout.data / "postgresql", stack.layout.config
+    write_private(config / "postgresql.conf", render("postgresql.conf", port=stack.ports.postgresql), user.owner)
+    if folder.exists():
+        return
+    tools = machine.require(machine.postgresql_bin(), "PostgreSQL")
+    password = config / "postgresql-first-password"
+    write_private(password, stack.credentials.postgresql_admin + "\n", user.owner)
+    draft = _draft(folder, user)
+    arguments = [f"--pgdata={draft}", "--username=everest_admin", f"--pwfile={password}", "--auth=scram-sha-256"]
+    _initialise(user, [tools / "initdb", *arguments, "--encoding=UTF8", "--locale=C.UTF-8"], "PostgreSQL's data folder")
+    password.unlink()
+    draft.rename(folder)
+
+
+def provision_postgresql(stack: Stack) -> None:
+    """Airflow's role and database, made or corrected."""
+    with closing(_postgresql(stack)) as connection:
+        connection.autocommit = True  # CREATE DATABASE refuses to be part of a transaction
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1 FROM pg_roles WHERE rolname = 'airflow'")
+            verb = "ALTER" if cursor.fetchone() else "CREATE"
+            password = sql.Literal(stack.credentials.postgresql_airflow)
+            cursor.execute(sql.SQL(verb + " ROLE airflow LOGIN PASSWORD {}").format(password))
+            cursor.execute("SELECT 1 FROM pg_database WHERE datname = 'airflow'")
+            if cursor.fetchone() is None:
+                cursor.execute("CREATE DATABASE airflow OWNER airflow")
+
+
+def mariadb_answers(stack: Stack) -> str | None:
+    """None when it does, else what is in the way."""
+    try:
+        pymysql.connect(
+            host=LOOPBACK,
+            port=stack.ports.mariadb,
+            user="everest_owner",
+            password=stack.credentials.mariadb_owner,
+            connect_timeout=2,
+        ).close()
+    except (pymysql.MySQLError, OSError) as error:
+        return str(error)
+    return None
+
+
+def postgresql_answers(stack: Stack) -> str | None:
+    try:
+        _postgresql(stack).close()
+    except psycopg2.OperationalError as error:
+        return str(error).strip()
+    return None
+
+
+def rabbitmq_answers(stack: Stack) -> str | None:
+    """The management API is up last; it also knows whether the vhost is."""
+    user, password = stack.rabbitmq_login(owner=True)
+    login = base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
+    request = urllib.request.Request(
+        f"{stack.management_url}/api/health/checks/virtual-hosts", headers={"Authorization": f"Basic {login}"}
+    )
+    try:
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=3) as answer:
+            return None if answer.status == 200 else f"HTTP {answer.status}"
+    except (urllib.error.URLError, OSError) as error:
+        return str(error)
+
+
+def _postgresql(stack: Stack) -> psycopg2.extensions.connection:
+    return psycopg2.connect(
+        host=LOOPBACK,
+        port=stack.ports.postgresql,
+        user="everest_admin",
+        password=stack.credentials.postgresql_admin,
+        dbname="postgres",
+        connect_timeout=2,
+    )
+
+
+def _draft(folder: Path, user: ServiceUser) -> Path:
+    """An empty folder of that user beside the final one."""
+    draft = folder.with_name(folder.name + ".new")
+    shutil.rmtree(draft, ignore_errors=True)
+    user.make_folder(draft)
+    return draft
+
+
+def _initialise(user: ServiceUser, argv: list[str | Path], what: str) -> None:
+    done = subprocess.run(
+        user.command(argv),
+        cwd="/",
+        env={"PATH": machine.SYSTEM_PATH, "LANG": "C.UTF-8"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=INIT_SECONDS,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise StackError(f"{what} could not be made: {(done.stderr or done.stdout).strip()[-800:]}")

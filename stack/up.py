@@ -1,0 +1,204 @@
+"""`up`: from whatever is there to a working stack, in order, with a line per step.
+
+The order: the three servers; their accounts and schemas; the API server; scheduler and DAG processor (an API server
+that is not ready yet burns tasks' tries); consumer, relay and reconciler. What runs already and has not changed stays.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+
+from stack import airflow, manager, ports, processes, servers
+from stack.layout import Layout, StackError, write_private
+from stack.ports import Ports
+from stack.programs import Stack, by_name
+from stack.shell import write_env_file
+
+Check = Callable[[Stack], str | None]  # None when it works, else what is in the way
+
+SLOWEST_START_SECONDS = 180
+POLL_SECONDS = 0.2
+LEFTOVER_PATIENCE_SECONDS = 20
+
+
+def up(layout: Layout) -> None:
+    """Raises StackError with a sentence that says what to do."""
+    began = time.monotonic()
+    layout.make_folders()
+    with _alone(layout):
+        earlier = Ports.load(layout.ports_file)
+        stack = Stack.choose(layout)
+        if manager.is_answering(layout):
+            if earlier != stack.ports:
+                raise StackError("the stack runs on other ports: `make down`, then `make up` with the new ones")
+        else:
+            _start_manager(stack)
+        stack.save()
+        rise = _Rise(stack)
+        rise.servers()
+        rise.schemas()
+        rise.airflow()
+        rise.workers()
+        write_env_file(stack)
+    print(f"The stack is up after {time.monotonic() - began:.0f} s: {rise.summary}.")
+    print(f"Airflow: {stack.airflow_url}, user admin, password: see EVEREST_AIRFLOW_PASSWORD in .local/stack.env")
+
+
+def _start_manager(stack: Stack) -> None:
+    leftovers = partial(processes.find, stack.layout)
+    ended = processes.end(leftovers, LEFTOVER_PATIENCE_SECONDS) if leftovers() else 0
+    if ended:
+        print(f"ended {ended} processes that an earlier start had left behind")
+    ports.require_free(stack.ports, ports.OFFSETS)
+    for prepare in (servers.prepare_mariadb, servers.prepare_postgresql, servers.prepare_rabbitmq, airflow.prepare):
+        prepare(stack)
+    manager.start(stack.layout)
+
+
+class _Rise:
+    """One way up. Remembers with which command, settings and code each program was started."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.stack = stack
+        self.started: list[str] = []
+        self._marks_file = stack.layout.run / "started.json"
+        try:
+            self._marks: dict[str, str] = json.loads(self._marks_file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            self._marks = {}
+
+    @property
+    def summary(self) -> str:
+        return f"started {', '.join(self.started)}" if self.started else "everything was running already"
+
+    def servers(self) -> None:
+        for prepare in (servers.prepare_mariadb, servers.prepare_postgresql, servers.prepare_rabbitmq, airflow.prepare):
+            prepare(self.stack)
+        self._start({"epmd": _always})
+        self._start(
+            {
+                "mariadb": servers.mariadb_answers,
+                "postgresql": servers.postgresql_answers,
+                "rabbitmq": servers.rabbitmq_answers,
+            }
+        )
+
+    def schemas(self) -> None:
+        def books() -> None:
+            cli = (
+                ["everest", "migrate"]
+                if _exists(self.stack, "plugins/everest/__main__.py")
+                else ["everest.store.migrations"]
+            )
+            airflow.run_python(self.stack, ["-m", *cli], "the books' schema could not be migrated")
+
+        def metadata() -> None:
+            servers.provision_postgresql(self.stack)
+            airflow.migrate(self.stack)
+
+        with _step("schemas"), ThreadPoolExecutor() as pool:
+            for done in [pool.submit(books), pool.submit(metadata)]:
+                done.result()
+
+    def airflow(self) -> None:
+        self._start({"airflow-api-server": airflow.answers})
+        self._start(
+            {
+                "airflow-scheduler": partial(airflow.works, component="scheduler"),
+                "airflow-dag-processor": partial(airflow.works, component="dag_processor"),
+            }
+        )
+        self._wait("the DAGs", airflow.knows_dag)
+
+    def workers(self) -> None:
+        code = {
+            "consumer": "ingest_consumer/__main__.py",
+            "relay": "ingest_consumer/__main__.py",
+            "reconciler": "plugins/everest/reconciler.py",
+        }
+        self._start({name: _always for name, file in code.items() if _exists(self.stack, file)})
+
+    def _start(self, checks: dict[str, Check]) -> None:
+        """Starts what does not run or has changed, then waits until each answers."""
+        states = manager.states(self.stack.layout)
+        fresh = []
+        for name in checks:
+            program, state = by_name(name), states[name]
+            mark = manager.fingerprint(self.stack, program)
+            if state.is_running and self._marks.get(name) == mark:
+                continue
+            if state.state not in manager.STOPPED:
+                manager.stop_program(self.stack.layout, program)
+            ports.require_free(self.stack.ports, program.ports)
+            manager.start_program(self.stack.layout, program)
+            self._marks[name] = mark
+            fresh.append(name)
+        write_private(self._marks_file, json.dumps(self._marks, indent=2))
+        self.started += fresh
+        for name in fresh:
+            self._wait(name, partial(_is_up, name=name, check=checks[name]), name)
+
+    def _wait(self, what: str, check: Check, program: str | None = None) -> None:
+        problem: str | None = None
+        with _step(what):
+            deadline = time.monotonic() + SLOWEST_START_SECONDS
+            while time.monotonic() < deadline:
+                problem = check(self.stack)
+                if problem is None:
+                    return
+                time.sleep(POLL_SECONDS)
+            hint = f"; see .local/logs/{program}.log" if program else ""
+            raise StackError(f"{what} did not come up within {SLOWEST_START_SECONDS} s: {problem}{hint}")
+
+
+def _exists(stack: Stack, file: str) -> bool:
+    return (stack.layout.root / file).exists()
+
+
+def _always(stack: Stack) -> str | None:
+    return None
+
+
+def _is_up(stack: Stack, name: str, check: Check) -> str | None:
+    """The manager says it runs (it has lived for some seconds) and its own check agrees."""
+    state = manager.states(stack.layout)[name]
+    if state.state == "FATAL":
+        raise StackError(f"{name} does not start: {state.problem or _last_words(stack, name)}")
+    return check(stack) if state.is_running else f"the process is {state.state}"
+
+
+def _last_words(stack: Stack, name: str) -> str:
+    log = stack.layout.logs / f"{name}.log"
+    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    return "\n  ".join(["", *text.strip().splitlines()[-12:]])
+
+
+@contextmanager
+def _step(what: str) -> Iterator[None]:
+    """One line: what is being done, and when it is done the seconds it took."""
+    began = time.monotonic()
+    print(f"  {what:<24}", end="", flush=True)
+    try:
+        yield
+    except BaseException:
+        print(" failed")
+        raise
+    print(f" ok {time.monotonic() - began:6.1f} s", flush=True)
+
+
+@contextmanager
+def _alone(layout: Layout) -> Iterator[None]:
+    """Two `make up` at once take turns; the second finds everything running."""
+    with (layout.run / "up.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("another `make up` is at work; waiting for it", flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
