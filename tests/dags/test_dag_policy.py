@@ -1,0 +1,132 @@
+"""House rules for every DAG file, checked on what Airflow really parses."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ALLOWED_TAGS = {"opname", "posting", "audit", "example"}
+
+# In a process of its own: Airflow wants its settings before its first import, and must not touch anybody's database.
+PARSE = """
+import json, sys, time
+from airflow.dag_processing.dagbag import DagBag
+import airflow.sdk
+sys.modules.pop("pandas", None)
+started = time.process_time()
+bag = DagBag(sys.argv[1])
+print("\\n" + json.dumps({
+    "errors": bag.import_errors,
+    "pandas": "pandas" in sys.modules,
+    "dags": [
+        {
+            "id": dag.dag_id,
+            "doc": dag.doc_md,
+            "tags": sorted(dag.tags),
+            "paused": dag.is_paused_upon_creation,
+            "schedule": dag.schedule,
+            "catchup": dag.catchup,
+            "max_active_runs": dag.max_active_runs,
+            "tasks": [
+                {
+                    "id": task.task_id,
+                    "doc": task.doc_md,
+                    "retries": task.retries,
+                    "rule": task.trigger_rule.value,
+                    "timeout": task.execution_timeout and task.execution_timeout.total_seconds(),
+                    "upstream": sorted(task.upstream_task_ids),
+                }
+                for task in dag.tasks
+            ],
+        }
+        for dag in bag.dags.values()
+    ],
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    home = tmp_path_factory.mktemp("airflow")
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "EVEREST"))}
+    env = clean | {
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
+        "PYTHONPATH": f"{ROOT}:{ROOT / 'plugins'}",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", PARSE, str(ROOT / "dags")],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found
+
+
+def test_every_dag_file_parses(parsed: dict[str, Any]) -> None:
+    assert parsed["errors"] == {}
+    assert {dag["id"] for dag in parsed["dags"]} >= {"opname_posting"}
+
+
+def test_parsing_imports_no_pandas(parsed: dict[str, Any]) -> None:
+    assert not parsed["pandas"]
+
+
+def test_every_dag_explains_itself_and_starts_unpaused(parsed: dict[str, Any]) -> None:
+    for dag in parsed["dags"]:
+        assert dag["doc"] and len(dag["doc"]) > 80, dag["id"]
+        assert dag["tags"] and set(dag["tags"]) <= ALLOWED_TAGS, dag["id"]
+        assert dag["paused"] is False, "a paused DAG takes triggers and keeps them silently"
+        assert dag["catchup"] is False
+
+
+def test_every_task_explains_itself_and_is_bounded(parsed: dict[str, Any]) -> None:
+    for dag in parsed["dags"]:
+        for task in dag["tasks"]:
+            name = f"{dag['id']}.{task['id']}"
+            assert task["doc"] and task["doc"].split("\n")[0].endswith("."), name
+            assert task["retries"] >= 2, f"{name}: an API server that restarts burns a try"
+            assert task["timeout"], f"{name}: a task without a timeout can hang for ever"
+
+
+def test_the_posting_is_three_tasks_in_a_row(parsed: dict[str, Any]) -> None:
+    (posting,) = [dag for dag in parsed["dags"] if dag["id"] == "opname_posting"]
+
+    assert posting["schedule"] is None
+    assert [(task["id"], task["upstream"]) for task in posting["tasks"]] == [
+        ("compute_variance", []),
+        ("clean_duplicate_notas", ["compute_variance"]),
+        ("post_jurnal", ["clean_duplicate_notas"]),
+    ]
+    assert {task["rule"] for task in posting["tasks"]} == {"none_failed"}, "a skip before a step lets it pass"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "dags").glob("*.py")), ids=lambda path: path.name)
+def test_dag_files_are_thin(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+
+    assert ast.get_docstring(tree)
+    modules = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    plain = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    assert all(module.startswith("everest.") for module in modules | plain), "never from another DAG file or a driver"
+    assert not any(isinstance(node, ast.If) for node in ast.walk(tree)), "no decision about stock in a DAG file"
+    assert len(path.read_text(encoding="utf-8").splitlines()) < 60
+
+
+def test_airflow_does_not_execute_the_package_file_by_file() -> None:
+    ignored = (ROOT / "plugins" / ".airflowignore").read_text(encoding="utf-8").splitlines()
+
+    assert "everest/" in ignored
