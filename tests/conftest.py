@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from everest.errors import EverestError
 from everest.settings import MysqlUrl
 from everest.store import database as store
@@ -67,6 +68,14 @@ def drop_schema(url: MysqlUrl) -> None:
 def administer(server: MysqlUrl, statement: str) -> None:
     with closing(store.connect(replace(server, schema="information_schema"))) as conn, store.typed_errors():
         conn.query(statement)
+
+
+@pytest.fixture
+def empty_schema(mysql_server: MysqlUrl) -> Iterator[MysqlUrl]:
+    """A schema without a table, for this test alone."""
+    url = private_schema(mysql_server, "_empty")
+    yield url
+    drop_schema(url)
 
 
 @pytest.fixture(scope="session")

@@ -39,3 +39,7 @@ SELECT VERSION() AS version, @@log_bin AS log_bin, @@log_bin_trust_function_crea
 -- name: relations()
 SELECT table_name AS name, table_type AS kind, engine AS engine, table_collation AS collation
 FROM information_schema.tables WHERE table_schema = DATABASE();
+
+-- name: checks_of(table_name)
+SELECT constraint_name AS name FROM information_schema.table_constraints
+WHERE table_schema = DATABASE() AND table_name = :table_name AND constraint_type = 'CHECK';

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,9 @@ from typing import Any
 
 from everest.errors import EverestError
 from everest.settings import MysqlUrl, mysql_url
+from everest.store.adoption import examine
 from everest.store.database import SQL_DIR, Connection, connect, load_queries, transaction, typed_errors
+from everest.store.declared import Table
 
 MIGRATIONS_DIR = SQL_DIR / "migrations"
 FILE_NAME = re.compile(r"(\d{4})_[a-z0-9_]+\.sql")
@@ -33,6 +35,7 @@ TURN_SECONDS = 120
 
 # "It is there (or gone) already": table, column, key, trigger, constraint (MariaDB, MySQL), nothing to drop.
 DONE_ALREADY = frozenset({1050, 1060, 1061, 1359, 1826, 3822, 1091})
+UNKNOWN_COLUMN = 1054
 
 Report = Callable[[str], object]
 
@@ -71,10 +74,15 @@ def migrate(url: MysqlUrl, report: Report = print, directory: Path = MIGRATIONS_
         with turn(conn, queries, url.schema):
             queries.bound_lock_waits(conn)
             queries.create_memory(conn)
-            pending = still_to_do(migrations, list(queries.remembered(conn)))
+            pending = still_to_do(migrations, remembered(conn, queries))
+            findings = examine(conn, queries, [text for file, done in pending for text, _ in file.statements[done:]])
+            if findings.differences:
+                raise MigrationError(refusal(url.schema, findings.differences))
+            for note in findings.notes:
+                report(note)
             for migration, done in pending:
                 report(f"{migration.name}: applying" if not done else f"{migration.name}: going on after {done}")
-                apply(conn, queries, migration, done)
+                apply(conn, queries, migration, done, findings.statements)
     if not pending:
         report(f"{url.schema}: up to date ({len(migrations)} migrations)")
     return [migration.name for migration, _ in pending]
@@ -114,6 +122,15 @@ def split(text: str, name: str) -> Iterator[tuple[str, int]]:
         raise MigrationError(f"{name}: the last statement does not end with ';' at the end of a line")
 
 
+def remembered(conn: Connection, queries: Any) -> list[dict[str, Any]]:
+    try:
+        return list(queries.remembered(conn))
+    except conn.Error as error:
+        if error.args[0] != UNKNOWN_COLUMN:
+            raise
+        raise MigrationError("another program keeps its own table schema_migrations in this schema") from error
+
+
 def still_to_do(migrations: Sequence[Migration], remembered: Sequence[dict[str, Any]]) -> list[tuple[Migration, int]]:
     """What is left, each with the number of statements done. Raises MigrationError when files and database differ."""
     rows = {row["version"]: row for row in remembered}
@@ -138,9 +155,16 @@ def still_to_do(migrations: Sequence[Migration], remembered: Sequence[dict[str, 
     return pending
 
 
-def apply(conn: Connection, queries: Any, migration: Migration, done: int) -> None:
-    """Runs the statements after the first `done`; rows and their progress commit together, DDL commits by itself."""
+def apply(
+    conn: Connection, queries: Any, migration: Migration, done: int, extensions: Mapping[str, Sequence[str]]
+) -> None:
+    """Runs the statements after the first `done`; rows and their progress commit together, DDL commits by itself.
+    extensions: what to do to a table that exists, by its name, where the file would make it."""
     for number, (statement, _) in enumerate(migration.statements[done:], start=done + 1):
+        if table := Table.declared_by(statement):
+            for extension in extensions.get(table.name, ()):
+                with transaction(conn), conn.cursor() as cursor:
+                    cursor.execute(extension)
         with transaction(conn):
             try:
                 with conn.cursor() as cursor:
@@ -148,7 +172,6 @@ def apply(conn: Connection, queries: Any, migration: Migration, done: int) -> No
             except conn.Error as error:
                 # Only the first one of a resumed file can have been done by the run that died.
                 if number != done + 1 or done == 0 or error.args[0] not in DONE_ALREADY:
-                    conn.rollback()
                     raise
             queries.remember(
                 conn,
@@ -159,6 +182,14 @@ def apply(conn: Connection, queries: Any, migration: Migration, done: int) -> No
             )
     with transaction(conn):
         queries.finish(conn, version=migration.version, checksum=migration.checksum())
+
+
+def refusal(schema: str, differences: Sequence[str]) -> str:
+    listed = "\n".join(f"  - {difference}" for difference in differences)
+    return (
+        f"{schema} holds tables that do not fit; nothing was changed. Let their owner mend these"
+        f" (SET time_zone = '+00:00' first), then migrate again:\n{listed}"
+    )
 
 
 def check_server(server: dict[str, Any]) -> None:

@@ -1,0 +1,264 @@
+"""Tables that the existing application made before us: compared with what a migration declares, and extended.
+
+Nothing here drops, recreates, narrows or converts. What is missing (columns, keys, CHECKs) is added in one ALTER per
+table; what does not fit is refused before anything is changed, all of it at once, each with the statement that
+mends it, because converting a large table is a decision about somebody else's working hours.
+
+Rows that stand in `jurnal` and `kartu_stok` are the older system's: `sumber` becomes 'LAMA' and never stays 'OPNAME'
+(which would make them look like leftovers of ours). Rows that break a CHECK stay as they are and are reported: where
+a posting_id tells ours from theirs the CHECK is added for our rows only, elsewhere the migration is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from everest.store.database import Connection
+from everest.store.declared import Key, Table, collation_misfit, filling_misfits, is_required, type_misfit
+
+CREATE_VIEW = re.compile(r"CREATE OR REPLACE VIEW (\w+)")
+DEFAULT = re.compile(r"DEFAULT ('[^']*'|[\w()]+)")
+
+# What rows that stood there before us get in a column we add. An unknown time of entry must not look like "just now":
+# every old movement would count as entered after the snapshot of every open document.
+BEFORE_US = "'1970-01-01 00:00:00.000000'"
+EXISTING_ROWS = {
+    ("jurnal", "sumber"): "'LAMA'",
+    ("kartu_stok", "sumber"): "'LAMA'",
+    ("jurnal", "created_at"): BEFORE_US,
+    ("kartu_stok", "created_at"): BEFORE_US,
+    ("so_headers_staging", "created_at"): BEFORE_US,
+}
+
+# Master data that we only read: what may be NULL there, and what else must be filled, is the other program's matter.
+ONLY_READ = frozenset({"gudang", "akun_gudang", "kebijakan_selisih"})
+
+ROWS_NAMED = 5
+
+
+@dataclass
+class Findings:
+    """What is to be done about existing tables: statements by table, lines for the report, and what does not fit."""
+
+    statements: dict[str, list[str]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
+
+
+def examine(conn: Connection, queries: Any, statements: Sequence[str]) -> Findings:
+    """Looks at every table and view that `statements` would make and that exists already. Changes nothing."""
+    findings = Findings()
+    existing = {row["name"]: row for row in queries.relations(conn)}
+    for statement in statements:
+        if (view := CREATE_VIEW.search(statement)) and existing.get(view[1], {}).get("kind") == "BASE TABLE":
+            findings.differences.append(f"{view[1]} is a table; needed is a view of that name. Rename the table.")
+        table = Table.declared_by(statement)
+        if table and table.name in existing:
+            Examination(conn, queries, table, existing[table.name], findings).run()
+    return findings
+
+
+class Examination:
+    """One existing table beside its declaration."""
+
+    def __init__(
+        self, conn: Connection, queries: Any, table: Table, relation: dict[str, Any], findings: Findings
+    ) -> None:
+        self.conn, self.queries, self.table, self.relation, self.findings = conn, queries, table, relation, findings
+        self.name = table.name
+        self.additions: list[str] = []
+        self.afterwards: list[str] = []
+
+    def run(self) -> None:
+        if self.relation["kind"] != "BASE TABLE":
+            self.refuse("is not a table of its own", "Rename it, or let it be a table.")
+            return
+        if self.relation["engine"] != "InnoDB":
+            self.refuse(f"is kept by {self.relation['engine']}", f"ALTER TABLE {self.name} ENGINE=InnoDB;")
+        if not str(self.relation["collation"]).startswith("utf8mb4"):
+            self.refuse(
+                f"has the default collation {self.relation['collation']}",
+                f"ALTER TABLE {self.name} DEFAULT CHARACTER SET utf8mb4;",
+            )
+        self.expected = self.expected_columns()
+        self.actual = self.columns_of(self.name)
+        self.add_missing_columns()
+        self.compare_columns()
+        self.compare_keys()
+        self.compare_checks()
+        statements = self.relabel()
+        if self.additions:
+            statements.append(f"ALTER TABLE {self.name} {', '.join(self.additions)}")
+        statements += self.afterwards
+        if statements:
+            self.findings.statements[self.name] = statements
+
+    def add_missing_columns(self) -> None:
+        rows = self.value(f"SELECT COUNT(*) FROM {self.name}")
+        for name, column in self.table.columns.items():
+            if name in self.actual:
+                continue
+            if column.cannot_be_added:
+                self.refuse(
+                    f"has no column {name}", f"The application that fills the table has to fill it: {column.line}"
+                )
+                continue
+            existing = EXISTING_ROWS.get((self.name, name))
+            if existing and rows:
+                # One atomic ALTER labels the rows; a run that dies before the MODIFY is recognised by its default.
+                self.additions.append(f"ADD COLUMN {DEFAULT.sub(f'DEFAULT {existing}', column.line)}")
+                self.afterwards.append(f"ALTER TABLE {self.name} MODIFY COLUMN {column.line}")
+                self.note(f"adds column {name}, {existing} on the {rows} rows that stand there")
+            else:
+                self.additions.append(f"ADD COLUMN {column.line}")
+                self.note(f"adds column {name}")
+
+    def compare_columns(self) -> None:
+        written = self.name not in ONLY_READ
+        for name, actual in self.actual.items():
+            column, expected = self.table.columns.get(name), self.expected.get(name)
+            if column is None or expected is None:
+                if written and is_required(actual):
+                    self.refuse(
+                        f"has a column {name} of its own that must be filled, and our rows cannot",
+                        f"ALTER TABLE {self.name} ALTER COLUMN {name} SET DEFAULT ...;",
+                    )
+                continue
+            too_narrow = type_misfit(
+                expected["Type"], actual["Type"], self.table.allowed_values(name), self.table.in_a_key(name)
+            )
+            wrong = [problem for problem in (too_narrow, collation_misfit(expected, actual)) if problem]
+            if written:
+                wrong += filling_misfits(expected, actual)
+            if wrong:
+                kind = column.kind if too_narrow else actual["Type"]
+                self.refuse(
+                    f"has {name} {actual['Type']}: {', '.join(wrong)}",
+                    f"ALTER TABLE {self.name} MODIFY COLUMN {name} {kind} {column.tail};",
+                )
+            elif (labelled := EXISTING_ROWS.get((self.name, name))) and actual["Default"] == labelled.strip("'"):
+                self.afterwards.append(f"ALTER TABLE {self.name} MODIFY COLUMN {name} {actual['Type']} {column.tail}")
+
+    def compare_keys(self) -> None:
+        actual = self.keys()
+        for name, key in self.table.keys.items():
+            if name == "PRIMARY":
+                if actual.get(name, ((), True))[0] != key.columns:
+                    self.refuse(f"has not the {key.line}", "Its owner has to decide that.")
+            elif any(serves(key, columns, unique) for columns, unique in actual.values()):
+                continue
+            elif name in actual:
+                self.refuse(f"has another key of the name {name}", f"ALTER TABLE {self.name} DROP KEY {name};")
+            elif key.unique and (doubles := self.doubles(key.columns)):
+                self.refuse(
+                    f"holds the same ({', '.join(key.columns)}) more than once: {doubles}", "Only one may keep it."
+                )
+            else:
+                self.additions.append(f"ADD {key.line}")
+                self.note(f"adds key {name}")
+        ours = {frozenset(key.columns) for key in self.table.keys.values() if key.unique}
+        for name, (columns, unique) in actual.items():
+            if unique and frozenset(columns) not in ours and self.name not in ONLY_READ:
+                self.note(f"keeps a unique key of its own, {name} ({', '.join(columns)}): our rows have to fit it too")
+
+    def compare_checks(self) -> None:
+        there = {row["name"] for row in self.queries.checks_of(self.conn, table_name=self.name)}
+        for name, expression in self.table.checks.items():
+            if name in there:
+                continue
+            broken = self.rows_breaking(expression)
+            if broken and "posting_id" not in self.table.columns:
+                self.refuse(f"holds rows that break {name} ({expression}): {broken}", "Mend them first.")
+            elif broken:
+                self.note(f"adds check {name} for our own rows only; rows that break it stay as they are: {broken}")
+                self.additions.append(f"ADD CONSTRAINT {name} CHECK (posting_id IS NULL OR ({expression}))")
+            else:
+                self.note(f"adds check {name}")
+                self.additions.append(f"ADD CONSTRAINT {name} CHECK ({expression})")
+
+    def relabel(self) -> list[str]:
+        """No posting of ours can have made these rows, whatever they say."""
+        if (self.name, "sumber") not in EXISTING_ROWS or "sumber" not in self.actual:
+            return []
+        ours = "sumber = 'OPNAME'" + (" AND posting_id IS NULL" if "posting_id" in self.actual else "")
+        count = self.value(f"SELECT COUNT(*) FROM {self.name} WHERE {ours}")
+        if not count:
+            return []
+        self.note(f"labels {count} rows of an older system 'LAMA' that said 'OPNAME'")
+        return [f"UPDATE {self.name} SET sumber = 'LAMA' WHERE {ours}"]
+
+    def rows_breaking(self, expression: str) -> str:
+        if set(re.findall(r"\w+", expression)) & (self.table.columns.keys() - self.actual.keys()):
+            return ""  # a column we add, with a default that fits
+        where = f"FROM {self.name} WHERE NOT ({expression})"
+        count = self.value(f"SELECT COUNT(*) {where}")
+        return self.named(count, where) if count else ""
+
+    def doubles(self, columns: tuple[str, ...]) -> str:
+        if set(columns) - self.actual.keys():
+            return ""
+        given = " AND ".join(f"{column} IS NOT NULL" for column in columns)
+        group = f"FROM {self.name} WHERE {given} GROUP BY {', '.join(columns)} HAVING COUNT(*) > 1"
+        found = self.all(f"SELECT {', '.join(columns)} {group} LIMIT {ROWS_NAMED}")
+        return ", ".join("/".join(map(str, row)) for row in found)
+
+    def named(self, count: int, where: str) -> str:
+        key = ", ".join(self.keys().get("PRIMARY", (tuple(self.actual)[:1], True))[0])
+        found = self.all(f"SELECT {key} {where} ORDER BY {key} LIMIT {ROWS_NAMED}")
+        more = " ..." if count > len(found) else ""
+        return f"{count} rows, {key} = {', '.join('/'.join(map(str, row)) for row in found)}{more}"
+
+    def expected_columns(self) -> dict[str, dict[str, Any]]:
+        """As this server would describe them: made as a temporary table, which needs no name and leaves nothing."""
+        items = [column.line for column in self.table.columns.values()]
+        items += [key.line for key in self.table.keys.values()]
+        with self.conn.cursor() as cursor:
+            cursor.execute("DROP TEMPORARY TABLE IF EXISTS everest_expected")
+            cursor.execute(f"CREATE TEMPORARY TABLE everest_expected ({', '.join(items)}) DEFAULT CHARSET=utf8mb4")
+        try:
+            return self.columns_of("everest_expected")
+        finally:
+            with self.conn.cursor() as cursor:
+                cursor.execute("DROP TEMPORARY TABLE everest_expected")
+
+    def columns_of(self, name: str) -> dict[str, dict[str, Any]]:
+        return {row["Field"]: row for row in self.dicts(f"SHOW FULL COLUMNS FROM {name}")}
+
+    def keys(self) -> dict[str, tuple[tuple[str, ...], bool]]:
+        found: dict[str, tuple[tuple[str, ...], bool]] = {}
+        for row in self.dicts(f"SHOW INDEX FROM {self.name}"):
+            before = found.get(row["Key_name"], ((), True))[0]
+            # A key over the beginning of a column neither finds nor guards what ours does.
+            column = row["Column_name"] if row["Sub_part"] is None else f"{row['Column_name']}({row['Sub_part']})"
+            found[row["Key_name"]] = ((*before, str(column)), not row["Non_unique"])
+        return found
+
+    def all(self, sql: str) -> list[tuple[Any, ...]]:
+        with self.conn.cursor() as cursor:
+            cursor.execute(sql)
+            return list(cursor.fetchall())
+
+    def value(self, sql: str) -> int:
+        return int(self.all(sql)[0][0])
+
+    def dicts(self, sql: str) -> list[dict[str, Any]]:
+        with self.conn.cursor() as cursor:
+            cursor.execute(sql)
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def note(self, text: str) -> None:
+        self.findings.notes.append(f"{self.name} exists already: {text}")
+
+    def refuse(self, text: str, remedy: str) -> None:
+        self.findings.differences.append(f"{self.name} {text}. {remedy}")
+
+
+def serves(key: Key, columns: tuple[str, ...], unique: bool) -> bool:
+    """A key that stands there guards, or finds, what ours would."""
+    if key.unique:
+        return unique and columns == key.columns
+    return columns[: len(key.columns)] == key.columns
