@@ -48,9 +48,9 @@ def journal_rows(nota: str, surplus: Decimal, shortage: Decimal, accounts: Accou
     No row for a zero amount, so a document without value has no rows at all. Raises ValueError for a negative sum or
     one that is not a DECIMAL(24,2), Unbalanced if the result would not balance.
     """
+    surplus, shortage = as_column(surplus, *MONEY), as_column(shortage, *MONEY)
     if surplus < 0 or shortage < 0:
         raise ValueError(f"surplus and shortage are sums of amounts >= 0, not {surplus} and {shortage}")
-    surplus, shortage = as_column(surplus, *MONEY), as_column(shortage, *MONEY)
     rows: list[JournalRow] = []
     if surplus:
         text = f"Selisih lebih stock opname {nota}"

@@ -1,0 +1,50 @@
+"""Approval limits: above is above, equal is within."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from everest.opname.limits import limit_problems
+from everest.opname.variance import compute_variance
+from tests.unit.opname.tables import lines, said
+
+# Surplus 3,000.00 on line 1, shortage 5,001.00 on line 2: 8,001.00 in all.
+FRAME = compute_variance(
+    lines(
+        # kode | lot | gudang | sistem | fisik | harga
+        "A     | ''  | GD-A   | 10     | 12    | 1500.00",
+        "B     | ''  | GD-A   | 7      | 5     | 2500.50",
+        "C     | ''  | GD-A   | 3      | 3     | 900",
+    )
+).frame
+
+
+def test_without_limits_nothing_needs_approval() -> None:
+    assert limit_problems(FRAME, None, None) == []
+
+
+def test_amounts_equal_to_their_limits_are_within_them() -> None:
+    assert limit_problems(FRAME, Decimal("8001.00"), Decimal("5001.00")) == []
+
+
+def test_surplus_and_shortage_count_together_against_the_limit_of_a_document() -> None:
+    problems = limit_problems(FRAME, Decimal("8000.99"), None)
+
+    assert said(problems) == [(None, "batas_dokumen")]
+    assert "Rp 8.001,00" in problems[0].pesan
+    assert "Rp 8.000,99" in problems[0].pesan
+
+
+def test_each_line_above_the_limit_of_a_line_is_named_whatever_its_sign() -> None:
+    problems = limit_problems(FRAME, None, Decimal("2999.99"))
+
+    assert said(problems) == [(1, "batas_baris"), (2, "batas_baris")]
+    assert "Rp 5.001,00" in problems[1].pesan
+
+
+def test_a_limit_of_zero_lets_only_documents_without_value_pass() -> None:
+    assert said(limit_problems(FRAME, Decimal(0), Decimal(0))) == [
+        (None, "batas_dokumen"),
+        (1, "batas_baris"),
+        (2, "batas_baris"),
+    ]
