@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+
+import pytest
+from stack import manager
+from stack.layout import Layout
+from tests.acceptance.live import Live
+
+
+@pytest.fixture(scope="session")
+def live(servers: Mapping[str, str]) -> Iterator[Live]:
+    """The stack of this checkout, running whole. Fails, never skips, when it is not."""
+    layout = Layout.here()
+    try:
+        states = manager.states(layout)
+    except OSError:
+        pytest.fail("the stack does not run: `make up` starts it")
+    down = [name for name, state in states.items() if not state.is_running]
+    if down:
+        pytest.fail(f"not running: {', '.join(down)}; `make up` starts them, `make logs` says why they stopped")
+    kept = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
+    root = str(layout.root)
+    yield Live({**servers, **kept, "PYTHONPATH": f"{root}:{root}/plugins"})
+
+
+@pytest.fixture(autouse=True)
+def _own_connection_settings(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVEREST_MYSQL_URL", live.env["EVEREST_MYSQL_URL"])
