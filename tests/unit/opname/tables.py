@@ -16,8 +16,9 @@ from typing import Any
 import pandas as pd
 
 from everest.errors import Problem
-from everest.opname.document import LINE_COLUMNS, Header, References
+from everest.opname.document import Header, References
 from everest.opname.journal import Accounts, JournalRow
+from everest.opname.lines import LINE_COLUMNS
 
 ACCOUNTS = Accounts()
 

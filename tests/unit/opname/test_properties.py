@@ -23,16 +23,16 @@ SOME_LINES = 60
 def numbers(digits: int, scale: int, least: int) -> st.SearchStrategy[Decimal]:
     """Decimals of a column, small ones as often as huge ones, and not always written in the column's scale."""
     limit = 10**digits - 1
-    sizes = st.sampled_from([10**power - 1 for power in (0, 2, 5, digits // 2, digits)] or [limit])
+    sizes = st.sampled_from([10**power - 1 for power in (0, 2, 5, digits // 2, digits)])
     whole = sizes.flatmap(lambda size: st.integers(max(-size, least * limit), size))
     exact = whole.map(lambda number: Decimal(number).scaleb(-scale, REFERENCE))
     return st.one_of(exact, exact.map(lambda number: number.normalize(REFERENCE)))
 
 
-# One digit less than the columns hold: differences and sums of a few lines still fit them.
+# Small enough that values and totals fit their columns; what doesn't is in test_variance.
 QUANTITIES = numbers(12, 4, -1)
 COUNTS = numbers(12, 4, 0)
-COSTS = numbers(20, 6, 0)
+COSTS = numbers(17, 6, 0)
 ROWS = st.lists(st.tuples(QUANTITIES, COUNTS, COSTS), max_size=SOME_LINES)
 
 
@@ -55,7 +55,7 @@ def test_each_value_is_the_exact_product_rounded_half_away_from_zero_once(
         assert REFERENCE.subtract(debet, kredit) == exact.quantize(Decimal("0.01"), context=REFERENCE)
         assert min(debet, kredit) == 0
         assert [value.as_tuple().exponent for value in (selisih, debet, kredit)] == [-4, -2, -2]
-        assert not (debet.is_signed() or kredit.is_signed())
+        assert {debet.is_signed(), kredit.is_signed()} == {False}
 
 
 @given(ROWS)

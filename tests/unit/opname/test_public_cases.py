@@ -139,7 +139,7 @@ def test_h26_a_decimal_comma_is_13_75_where_it_is_declared_and_refused_where_it_
     assert parse_decimal("13,75", decimal="id", precision=18, scale=4) == Decimal("13.75")
     for locale in ("en", None):
         with pytest.raises(ValueError):
-            parse_decimal("13,75", decimal=locale, precision=18, scale=4)  # type: ignore[arg-type]
+            parse_decimal("13,75", decimal=locale, precision=18, scale=4)
 
 
 def test_h27_counted_in_january_and_authorised_in_february_posts_once_at_the_authorisation() -> None:
