@@ -20,6 +20,7 @@ from everest.opname.amounts import column_context, misfits, unit
 from everest.opname.journal import Accounts
 from everest.opname.lines import DECIMAL_COLUMNS as DECIMAL_COLUMNS  # also for those who read and write documents
 from everest.opname.lines import LINE_COLUMNS as LINE_COLUMNS
+from everest.opname.lines import code_flaw as code_flaw
 from everest.opname.lines import columns
 from everest.opname.rules import RULES, CountedLines
 
