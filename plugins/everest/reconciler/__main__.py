@@ -1,0 +1,84 @@
+"""The process: `python -m everest.reconciler [--once]`.
+
+Exit codes: 0 stopped by a signal (or one round done), 2 the call or the settings are wrong. A server that is away is
+no reason to end: the next round looks again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+from contextlib import closing
+from typing import Any
+
+import click
+
+from everest import bootstrap
+from everest.errors import SettingsError
+from everest.reconciler.management import Management
+from everest.reconciler.rounds import Reconciler
+from everest.reconciler.settings import ReconcilerSettings
+from ingest_consumer.airflow_api import AirflowApi
+
+log = logging.getLogger(__name__)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option("--once", is_flag=True, help="One round, then end.")
+def main(once: bool) -> None:
+    """Find what crashes left behind (dead DAG runs, missing dead letters, lost messages, missed timers) and repair it.
+
+    Settings come from the environment; `source .local/stack.env` sets them for the local stack. A second one stands
+    by.
+    """
+    logging.basicConfig(
+        level=os.environ.get("EVEREST_LOG_LEVEL", "INFO").upper(),
+        format="%(asctime)s %(levelname)-7s %(message)s",
+        stream=sys.stderr,
+    )
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    stop = _stop_signal()
+    try:
+        settings = ReconcilerSettings.from_environment()
+        run(settings, stop, once)
+    except SettingsError as problem:
+        click.echo(f"reconciler: {problem.message}", err=True)
+        sys.exit(2)
+
+
+def run(settings: ReconcilerSettings, stop: threading.Event, once: bool = False) -> None:
+    """Rounds until `stop`. Raises SettingsError when the database session is not safe for books."""
+    login, timeout = settings.airflow, settings.http_timeout
+    management = None if settings.management is None else Management(settings.management, settings.vhost, timeout)
+    with (
+        closing(bootstrap.database(settings.mysql, settings.site)) as database,
+        closing(AirflowApi(login.url, login.user, login.password, timeout)) as airflow,
+    ):
+        reconciler = Reconciler(settings, database, airflow, management, bootstrap.definitions(), stop.is_set)
+        log.info("reconciler: a round every %g s", settings.limits.period.total_seconds())
+        while not stop.is_set():
+            reconciler.round()
+            if once:
+                break
+            stop.wait(settings.limits.period.total_seconds())
+
+
+def _stop_signal() -> threading.Event:
+    """SIGTERM and SIGINT end the process at once, also in the middle of a call: what is open rolls back, and every
+    repair is one transaction. The event is for the case that the exception lands where Python swallows it."""
+    stop = threading.Event()
+
+    def leave(signum: int, frame: Any) -> None:
+        stop.set()
+        raise SystemExit(0)
+
+    signal.signal(signal.SIGTERM, leave)
+    signal.signal(signal.SIGINT, leave)
+    return stop
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""What the broker says of the jobs queue, over RabbitMQ's management API: the reconciler speaks no AMQP."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from everest.errors import EverestError
+from everest.reconciler.settings import Login
+
+JOBS_QUEUE = "everest.jobs.q"
+
+
+class ManagementUnavailable(EverestError):
+    """RabbitMQ's management API could not say how many messages there are."""
+
+    retryable = True
+
+
+class Management:
+    """One broker's management API, for one vhost."""
+
+    def __init__(self, login: Login, vhost: str, timeout: timedelta) -> None:
+        self._client = httpx.Client(
+            base_url=login.url.rstrip("/"), auth=(login.user, login.password), timeout=timeout.total_seconds()
+        )
+        self._path = f"/api/queues/{quote(vhost, safe='')}/{JOBS_QUEUE}"
+
+    def close(self) -> None:
+        self._client.close()
+
+    def queue_is_empty(self) -> bool:
+        """Neither ready nor unacked messages, as of a few seconds ago. Raises ManagementUnavailable; also when the
+        queue does not exist, because then nothing that we send could arrive."""
+        try:
+            answer = self._client.get(self._path)
+        except (httpx.HTTPError, httpx.StreamError) as error:
+            raise ManagementUnavailable(f"no answer to GET {self._path}: {type(error).__name__}") from error
+        if answer.status_code != httpx.codes.OK:
+            raise ManagementUnavailable(f"{answer.status_code} to GET {self._path}")
+        counts = [_count(answer, name) for name in ("messages_ready", "messages_unacknowledged")]
+        return sum(counts) == 0
+
+
+def _count(answer: httpx.Response, name: str) -> int:
+    """A queue that was made a moment ago has no counts yet: that is "unknown", not zero."""
+    try:
+        value: Any = answer.json()[name]
+    except (ValueError, KeyError, TypeError):
+        value = None
+    if not isinstance(value, int):
+        raise ManagementUnavailable(f"no {name} in the answer to GET {answer.request.url.path}")
+    return value

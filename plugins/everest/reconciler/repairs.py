@@ -1,0 +1,150 @@
+"""One repair = one transaction: lock the run's row, see that nothing was committed since the round looked, change.
+
+So a late commit and a failure from outside cannot both win: whichever gets the run's lock first makes the other find
+a changed row. Locks: run row, then shadow row, then outbox. A run that somebody holds just now is left for the next
+round. Every function returns whether it changed anything.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from everest.errors import DocumentRefused
+from everest.reconciler.rows import QUERIES, Job
+from everest.reconciler.verdict import BeginAgain, MarkedByHand
+from everest.store.unit_of_work import Database, UnitOfWork
+from everest.workflow import engine
+from everest.workflow.definition import Definition
+from everest.workflow.engine import Ticket
+from everest.workflow.ports import Run
+from ingest_consumer import shadow as jobs
+
+log = logging.getLogger(__name__)
+
+DEAD_HEADER = "x-everest-dead"
+"""Marks a letter that no rejection wrote; moved back to the jobs queue by hand it means: run the document again."""
+
+
+class Changed(Exception):
+    """Somebody was quicker; nothing of this repair may stay."""
+
+
+class Repairs:
+    """`definitions`: workflows by name, for their failure handlers and for the runs of foreign rows. `recoveries`:
+    DAG runs begun again for a workflow before it is FAILED 503."""
+
+    def __init__(self, database: Database, definitions: Mapping[str, Definition], recoveries: int) -> None:
+        self._database = database
+        self._definitions = definitions
+        self._recoveries = recoveries
+
+    def end_run(self, job: Job, verdict: BeginAgain | MarkedByHand) -> bool:
+        """The DAG run of a job at work is over: begin again, or record why it failed."""
+        try:
+            with self._database.transaction() as tx:
+                return self._end_run(tx, job, verdict)
+        except Changed:
+            return False
+
+    def _end_run(self, tx: UnitOfWork, job: Job, verdict: BeginAgain | MarkedByHand) -> bool:
+        definition = self._definitions.get(job.workflow_name)
+        run = self._claim(tx, job) if job.workflow_id is not None else self._adopt(tx, job, definition)
+        if run is None:
+            return False
+        if run.carrier_shadow_id != job.shadow_id:
+            leave = engine.second_row(tx, run, _ticket(job))
+            self._say("linked", job, leave.reason)
+        elif isinstance(verdict, MarkedByHand):
+            text = f"ditandai {verdict.state} di Airflow oleh {verdict.who} sebelum selesai (DAG run {job.dag_run_id})"
+            engine.fail_run(tx, definition, run, DocumentRefused(text, code=499), None)
+            self._say("failed-499", job, f"marked {verdict.state} in Airflow by {verdict.who}")
+        elif engine.recover(tx, definition, run, self._recoveries, f"DAG run {job.dag_run_id} {verdict.reason}"):
+            self._say("began-again", job, f"{verdict.reason}; now {run.dag_run_id}, time {run.recovered}")
+        else:
+            self._say("failed-503", job, f"{verdict.reason}; gave up after {run.recovered} times")
+        return True
+
+    def write_dead_letter(self, job: Job) -> bool:
+        """The letter that no rejection wrote, and the mark that it is written, in one transaction."""
+        with self._database.transaction() as tx:
+            if not jobs.mark_dead_lettered(tx.conn, job.shadow_id, job.dag_run_id):
+                return False
+            jobs.enqueue(
+                tx.conn,
+                shadow_id=job.shadow_id,
+                workflow_id=job.workflow_id,
+                body=job.handed_over_body or job.message(),
+                headers={DEAD_HEADER: True},
+                exchange=jobs.DEAD_LETTER_EXCHANGE,
+            )
+        self._say("dead-lettered", job, "FAILED, and no consumer rejected its message")
+        return True
+
+    def send_again(self, job: Job) -> bool:
+        """A new outbox row for the same DAG run. A second copy, should the first turn up, can start nothing new."""
+        with self._database.transaction() as tx:
+            run = None if job.workflow_id is None else self._claim(tx, job)
+            if job.workflow_id is not None and run is None:
+                return False
+            if QUERIES.has_unsent(tx.conn, shadow_id=job.shadow_id) or not QUERIES.count_requeue(
+                tx.conn,
+                shadow_id=job.shadow_id,
+                worker_at=job.worker_at,
+                dag_run_id=job.dag_run_id,
+                requeued_at=job.requeued_at,
+            ):
+                return False
+            jobs.enqueue(tx.conn, shadow_id=job.shadow_id, workflow_id=job.workflow_id, body=job.message())
+            if run is not None:
+                tx.runs.add_event(run, "requeued", run.current_step, None, {"n": run.n})
+        self._say("sent-again", job, "PENDING for long, not in the queue, and Airflow has no such run")
+        return True
+
+    def wake(self, job: Job) -> bool:
+        """A delay that is over and that no outbox row will end: DAG run n+1 at the pointer."""
+        with self._database.transaction() as tx:
+            run = self._claim(tx, job)
+            if run is None or QUERIES.has_unsent(tx.conn, shadow_id=job.shadow_id):
+                return False
+            QUERIES.end_delay(tx.conn, workflow_id=run.id)
+            engine.announce_next(tx, run)
+        self._say("woke", job, f"its delay is over; now {run.dag_run_id}")
+        return True
+
+    def _claim(self, tx: UnitOfWork, job: Job) -> Run | None:
+        """The locked run, if the job is still as it was seen and nobody else holds the run."""
+        if QUERIES.claim_run(tx.conn, workflow_id=job.workflow_id) is None or not _is_as_seen(tx, job):
+            return None
+        assert job.workflow_id is not None
+        run = tx.runs.get(job.workflow_id)
+        return run if run is not None and run.status == "running" and run.dag_run_id == job.dag_run_id else None
+
+    def _adopt(self, tx: UnitOfWork, job: Job, definition: Definition | None) -> Run:
+        """The run of a foreign job whose first task never came, made or found. Raises Changed."""
+        if definition is None:
+            raise DocumentRefused(f"workflow {job.workflow_name} is not known here")
+        run, _ = engine.find_run(tx, definition, _ticket(job))
+        if not _is_as_seen(tx, job):
+            raise Changed
+        return run
+
+    @staticmethod
+    def _say(action: str, job: Job, why: str) -> None:
+        log.warning("action=%s %s: %s", action, job.log_context, why)
+
+
+def _is_as_seen(tx: UnitOfWork, job: Job) -> bool:
+    seen = QUERIES.is_as_seen(
+        tx.conn,
+        shadow_id=job.shadow_id,
+        worker_status=job.worker_status,
+        worker_at=job.worker_at,
+        dag_run_id=job.dag_run_id,
+    )
+    return seen is not None
+
+
+def _ticket(job: Job) -> Ticket:
+    assert job.dag_run_id is not None
+    return Ticket(job.dag_run_id, job.shadow_id, job.n or 1, job.workflow_id, job.transaksi_id)

@@ -1,0 +1,165 @@
+"""One round: every kind of row in turn, bounded, and what to do while a server is away.
+
+Trouble with Airflow, the management API or the database ends what needs it in this round, is said once a minute, and
+fails no document. Trouble with one row (a bug of ours) is logged and holds up no other row.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
+
+from everest.errors import TransientDatabaseError
+from everest.reconciler import rows
+from everest.reconciler.management import Management, ManagementUnavailable
+from everest.reconciler.repairs import Repairs
+from everest.reconciler.rows import Job
+from everest.reconciler.settings import ReconcilerSettings
+from everest.reconciler.verdict import judge
+from everest.store.unit_of_work import Database
+from everest.workflow.definition import Definition
+from ingest_consumer.airflow_api import AirflowApi, DagState
+from ingest_consumer.errors import AirflowUnavailable
+from ingest_consumer.pauses import Complaints
+
+log = logging.getLogger(__name__)
+
+LOCK_NAME_MAX = 64
+"""MySQL's limit on the name of a GET_LOCK."""
+
+
+class Reconciler:
+    """Level-triggered; what it keeps between two rounds is a cursor and what it has complained about.
+
+    `management` None: lost messages are not looked for. `is_stopping` ends a round between two rows.
+    """
+
+    def __init__(
+        self,
+        settings: ReconcilerSettings,
+        database: Database,
+        airflow: AirflowApi,
+        management: Management | None,
+        definitions: Mapping[str, Definition],
+        is_stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._settings = settings
+        self._limits = settings.limits
+        self._database = database
+        self._airflow = airflow
+        self._management = management
+        self._repairs = Repairs(database, definitions, settings.limits.recoveries)
+        self._is_stopping = is_stopping
+        self._complaints = Complaints(log, "reconciler")
+        self._after = rows.THE_BEGINNING
+        self._is_active: bool | None = None
+
+    def round(self) -> int:
+        """Looks at everything once, if this process is the active one. Returns how many rows it changed."""
+        try:
+            active = self._take_turn()
+            changed = self._look() if active else 0
+        except TransientDatabaseError as trouble:
+            self._complaints.say("database", f"no database: {trouble.message}")
+            return 0
+        self._complaints.over("database")
+        return changed
+
+    def _look(self) -> int:
+        kinds = (self._runs_at_work, self._missing_dead_letters, self._lost_messages, self._overslept_delays)
+        return sum(kind() for kind in kinds)
+
+    def _take_turn(self) -> bool:
+        """Whether the named lock is this session's. A lost connection loses the lock, so it is asked for each round."""
+        name = lock_name(self._settings.mysql.schema)
+        with self._database.transaction() as tx:
+            active = bool(rows.QUERIES.owns_lock(tx.conn, name=name) or rows.QUERIES.get_lock(tx.conn, name=name))
+        if active != self._is_active:
+            self._is_active = active
+            log.info("active" if active else "another reconciler is active; standing by")
+        return active
+
+    # -------------------------------------------------------------------------------------------- the kinds
+
+    def _runs_at_work(self) -> int:
+        with self._database.transaction() as tx:
+            found = rows.at_work(tx.conn, self._limits, self._after)
+        full = len(found) == self._limits.batch
+        if not full:
+            self._after = rows.THE_BEGINNING
+
+        def look(job: Job) -> bool:
+            # Moved on before the question: a run that Airflow cannot answer for does not hold up those behind it.
+            if full and job.worker_at is not None:
+                self._after = (job.worker_at, job.shadow_id)
+            verdict = judge(self._airflow.dag_run(job.dag, job.run_id), bool(job.is_overdue))
+            return verdict is not None and self._repairs.end_run(job, verdict)
+
+        return self._each(found, look)
+
+    def _missing_dead_letters(self) -> int:
+        with self._database.transaction() as tx:
+            found = rows.without_dead_letter(tx.conn, self._limits)
+        return self._each(found, self._repairs.write_dead_letter)
+
+    def _lost_messages(self) -> int:
+        """A foreign row counts whatever its publish_status says: many publishers never change it, one that died
+        before it published cannot, and a message that comes twice starts nothing twice. Nothing is lost."""
+        if self._management is None:
+            self._complaints.say("management", "EVEREST_RABBIT_MANAGEMENT_URL is not set; lost messages stay lost")
+            return 0
+        with self._database.transaction() as tx:
+            found = rows.lost_messages(tx.conn, self._limits, self._settings.site, tx.now)
+        if not found:
+            return 0
+        try:
+            empty = self._management.queue_is_empty()
+        except ManagementUnavailable as trouble:
+            self._complaints.say("management", f"RabbitMQ's management API: {trouble.message}")
+            return 0
+        self._complaints.over("management")
+        dags: dict[str, DagState] = {}
+
+        def look(job: Job) -> bool:
+            if job.dag not in dags:
+                dags[job.dag] = self._airflow.dag_state(job.dag)
+            if dags[job.dag] is not DagState.READY:
+                self._complaints.say(f"DAG {job.dag}", f"jobs wait, but DAG {job.dag} is {dags[job.dag].value}")
+                return False
+            if self._airflow.dag_run(job.dag, job.run_id) is not None:
+                self._complaints.say(f"job {job.shadow_id}", f"PENDING, but its run exists: {job.log_context}")
+                return False
+            return self._repairs.send_again(job)
+
+        return self._each(found, look) if empty else 0
+
+    def _overslept_delays(self) -> int:
+        with self._database.transaction() as tx:
+            found = rows.overslept(tx.conn, self._limits)
+        return self._each(found, self._repairs.wake)
+
+    def _each(self, found: Iterable[Job], repair: Callable[[Job], bool]) -> int:
+        changed = 0
+        for job in found:
+            if self._is_stopping():
+                break
+            try:
+                changed += repair(job)
+            except TransientDatabaseError:
+                raise
+            except AirflowUnavailable as trouble:
+                self._complaints.say("Airflow", trouble.message)
+                break
+            except Exception as error:
+                kind = f"job {job.shadow_id}"
+                self._complaints.say(kind, f"cannot repair {job.log_context}: {error!r}", logging.ERROR)
+            else:
+                self._complaints.over("Airflow")
+        return changed
+
+
+def lock_name(schema: str) -> str:
+    """One active reconciler per schema, not per server."""
+    name = f"everest.reconciler.{schema}"
+    return name if len(name) <= LOCK_NAME_MAX else f"everest.reconciler.{sha256(name.encode()).hexdigest()[:32]}"

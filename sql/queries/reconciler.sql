@@ -1,0 +1,94 @@
+-- What the reconciler looks for, and its compare-and-set statements. Rows are read without locks; a repair locks the
+-- run row (or takes the shadow row by CAS) and asks again whether the row is still as it was seen.
+-- Only carrier rows, or rows without a workflow, are looked at: the other rows of a workflow share the carrier's end.
+
+-- name: owns_lock(name)$
+SELECT COALESCE(IS_USED_LOCK(:name) = CONNECTION_ID(), 0);
+
+-- name: get_lock(name)$
+-- 1 = ours now, 0 = another session holds it. Lives and dies with this connection.
+SELECT GET_LOCK(:name, 0);
+
+-- name: at_work(quiet_s, hold_limit_s, after_at, after_id, batch)
+-- PROCESSING and without news for a while, oldest first from a cursor on, so that long runs hide no others.
+-- is_overdue: no consumer holds a delivery for it any more, so a run that Airflow does not know will not come.
+SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.workflow_id, r.workflow, s.worker_status, s.worker_at,
+       s.dag_id, s.dag_run_id, s.n, s.worker_at < UTC_TIMESTAMP(6) - INTERVAL :hold_limit_s SECOND AS is_overdue
+FROM rabbit_publish_shadow s
+LEFT JOIN workflow_runs r ON r.id = s.workflow_id
+WHERE s.worker_status = 'PROCESSING' AND s.worker_at >= :after_at
+  AND s.worker_at <= UTC_TIMESTAMP(6) - INTERVAL :quiet_s SECOND
+  AND (s.worker_at > :after_at OR s.id > :after_id)
+  AND s.dag_run_id IS NOT NULL
+  AND (s.workflow_id IS NULL
+       OR (r.status = 'running' AND r.carrier_shadow_id = s.id AND r.dag_run_id = s.dag_run_id))
+ORDER BY s.worker_at, s.id
+LIMIT :batch;
+
+-- name: without_dead_letter(after_s, batch)
+-- FAILED with a fault, and after some seconds still without its dead letter: nobody holds its delivery.
+SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.workflow_id, r.workflow, s.worker_status, s.worker_at,
+       s.dag_id, s.dag_run_id, s.n, s.handed_over_body
+FROM rabbit_publish_shadow s
+LEFT JOIN workflow_runs r ON r.id = s.workflow_id
+WHERE s.worker_status = 'FAILED' AND s.dead_lettered_at IS NULL AND (s.error_code IS NULL OR s.error_code <> 403)
+  AND (s.worker_at IS NULL OR s.worker_at <= UTC_TIMESTAMP(6) - INTERVAL :after_s SECOND)
+  AND (s.workflow_id IS NULL OR (r.status = 'failed' AND r.carrier_shadow_id = s.id))
+ORDER BY s.worker_at, s.id
+LIMIT :batch;
+
+-- name: lost_messages(lost_after_s, requeue_every_s, foreign_before, batch)
+-- PENDING for long, and nothing in the outbox that would still bring it. A foreign row has neither run nor outbox row,
+-- whether it says PUBLISHED or not; its created_at is an instant of its writer's zone.
+SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.workflow_id, r.workflow, s.worker_status, s.worker_at,
+       s.dag_id, s.dag_run_id, s.n, s.requeued_at
+FROM rabbit_publish_shadow s
+LEFT JOIN workflow_runs r ON r.id = s.workflow_id
+WHERE s.worker_status = 'PENDING'
+  AND (s.worker_at <= UTC_TIMESTAMP(6) - INTERVAL :lost_after_s SECOND
+       OR (s.worker_at IS NULL AND s.created_at <= :foreign_before))
+  AND (s.requeued_at IS NULL OR s.requeued_at <= UTC_TIMESTAMP(6) - INTERVAL :requeue_every_s SECOND)
+  AND ((s.workflow_id IS NULL AND s.transaksi_id IS NOT NULL)
+       OR (r.status = 'running' AND r.carrier_shadow_id = s.id AND r.dag_run_id = s.dag_run_id))
+  AND NOT EXISTS (
+      SELECT 1 FROM outbox o
+      WHERE o.shadow_id = s.id
+        AND (o.published_at IS NULL OR o.published_at > UTC_TIMESTAMP(6) - INTERVAL :lost_after_s SECOND)
+  )
+ORDER BY s.requeued_at, s.worker_at, s.id
+LIMIT :batch;
+
+-- name: overslept(grace_s, batch)
+-- A delay is over and no outbox row is left that would end it.
+SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.workflow_id, r.workflow, s.worker_status, s.worker_at,
+       s.dag_id, s.dag_run_id, s.n
+FROM workflow_runs r
+JOIN rabbit_publish_shadow s ON s.id = r.carrier_shadow_id
+WHERE r.wakes_at <= UTC_TIMESTAMP(6) - INTERVAL :grace_s SECOND AND r.status = 'running'
+  AND s.worker_status = 'WAITING' AND s.dag_run_id = r.dag_run_id
+  AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.shadow_id = s.id AND o.published_at IS NULL)
+ORDER BY r.wakes_at, r.id
+LIMIT :batch;
+
+-- name: claim_run(workflow_id)$
+-- A run that somebody else holds just now is not stuck: it is looked at again in the next round.
+SELECT id FROM workflow_runs WHERE id = :workflow_id FOR UPDATE SKIP LOCKED;
+
+-- name: is_as_seen(shadow_id, worker_status, worker_at, dag_run_id)$
+-- Whether nothing was committed about the job since it was seen; every change of a job sets worker_at.
+SELECT id FROM rabbit_publish_shadow
+WHERE id = :shadow_id AND worker_status = :worker_status AND worker_at <=> :worker_at AND dag_run_id <=> :dag_run_id
+FOR UPDATE;
+
+-- name: has_unsent(shadow_id)$
+SELECT EXISTS (SELECT 1 FROM outbox WHERE shadow_id = :shadow_id AND published_at IS NULL);
+
+-- name: count_requeue(shadow_id, worker_at, dag_run_id, requeued_at)!
+-- The right to send a lost message again, for whoever wins it.
+UPDATE rabbit_publish_shadow
+SET requeued = requeued + 1, requeued_at = UTC_TIMESTAMP(6)
+WHERE id = :shadow_id AND worker_status = 'PENDING' AND worker_at <=> :worker_at AND dag_run_id <=> :dag_run_id
+  AND requeued_at <=> :requeued_at;
+
+-- name: end_delay(workflow_id)!
+UPDATE workflow_runs SET wakes_at = NULL WHERE id = :workflow_id;

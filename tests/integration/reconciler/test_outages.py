@@ -1,0 +1,189 @@
+"""Servers that are away: what needs them waits, the rest goes on, and no document fails because of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from everest import bootstrap
+from everest.errors import DocumentRefused, TransientDatabaseError
+from everest.settings import Settings
+from everest.store import database as store
+from everest.store.unit_of_work import Database, UnitOfWork
+from tests import builders, fake_airflow
+from tests.integration.reconciler.world import LONG_AGO, World
+
+
+def test_without_airflow_nothing_is_decided_about_runs_and_dead_letters_go_on(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    ticket = world.at_work("failed")
+    failed = world.failed(DocumentRefused("salah"), key="failed")
+    lost = world.sent(key="lost")
+    world.age(LONG_AGO)
+    world.airflow.script("run", 500)
+    world.airflow.script("dag", 503)
+    reconciler = world.reconciler()
+
+    assert reconciler.round() == 1, "the dead letter needs no Airflow"
+    assert world.status(ticket.shadow_id) == "PROCESSING"
+    assert world.row(failed.shadow_id)["dead_lettered_at"] is not None
+    assert world.row(lost)["requeued"] == 0
+    complaints = [record for record in caplog.records if record.levelno == logging.WARNING and "500" in record.message]
+    assert len(complaints) == 1
+
+    assert reconciler.round() == 2, "Airflow is back"
+    assert world.status(ticket.shadow_id) == "PENDING"
+    assert world.row(lost)["requeued"] == 1
+
+
+def test_an_airflow_that_does_not_listen_is_said_once_and_survived(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    ticket = world.at_work("failed")
+    nobody = fake_airflow.FakeAirflow()
+    nobody.close()
+    reconciler = world.reconciler(replace(world.settings, airflow=replace(world.settings.airflow, url=nobody.url)))
+
+    assert [reconciler.round() for _ in range(3)] == [0, 0, 0]
+    assert world.status(ticket.shadow_id) == "PROCESSING"
+    assert sum("did not answer" in record.message for record in caplog.records) == 1
+
+
+def test_a_run_that_airflow_cannot_answer_for_does_not_hold_up_those_behind_it(world: World) -> None:
+    for number in range(2):
+        world.at_work("failed", key=f"job-{number}")
+    settings = replace(world.settings, limits=replace(world.settings.limits, batch=1))
+    reconciler = world.reconciler(settings)
+    world.airflow.script("run", 500)
+
+    assert [reconciler.round(), reconciler.round()] == [0, 1]
+    assert [world.status(shadow_id) for shadow_id in (1, 2)] == ["PROCESSING", "PENDING"]
+
+
+def test_without_the_management_api_the_other_repairs_go_on(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    lost = world.sent(key="lost")
+    ticket = world.at_work("failed")
+    world.age(LONG_AGO)
+    world.broker.status = 500
+    reconciler = world.reconciler()
+
+    assert [reconciler.round(), reconciler.round()] == [1, 0]
+    assert world.status(ticket.shadow_id) == "PENDING"
+    assert world.row(lost)["requeued"] == 0
+    assert sum("management API" in record.message for record in caplog.records) == 1
+
+
+def test_without_a_management_url_it_says_that_lost_messages_stay_lost(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.sent()
+    world.age(LONG_AGO)
+
+    assert world.reconciler(replace(world.settings, management=None)).round() == 0
+    assert "EVEREST_RABBIT_MANAGEMENT_URL is not set" in caplog.text
+
+
+def test_a_lost_database_connection_ends_the_round_and_the_next_one_works(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    ticket = world.at_work("failed")
+    database = bootstrap.database(world.url, Settings())
+    reconciler = world.reconciler(database=database)
+    with database.transaction() as tx:
+        number = builders.rows(tx.conn, "SELECT CONNECTION_ID() AS id")[0]["id"]
+    world.execute(f"KILL {number}")
+
+    assert reconciler.round() == 0
+    assert reconciler.round() == 1
+    assert world.status(ticket.shadow_id) == "PENDING"
+    assert "no database" in caplog.text
+
+
+def test_a_database_that_is_not_there_is_said_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    asked: list[int] = []
+
+    def refused() -> store.Connection:
+        asked.append(1)
+        raise TransientDatabaseError("Can't connect to server", 2002)
+
+    reconciler = world.reconciler(database=Database(refused, Settings()))
+
+    assert [reconciler.round() for _ in range(3)] == [0, 0, 0]
+    assert len(asked) == 3
+    assert sum("no database" in record.message for record in caplog.records) == 1
+
+
+def test_a_row_that_cannot_be_repaired_holds_up_no_other(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    broken = world.at_work("failed", key="broken")
+    world.execute('UPDATE workflow_runs SET state = \'{"$decimal": "not a number"}\'')
+    sound = world.at_work("failed", key="sound")
+
+    assert world.reconciler().round() == 1
+    assert [world.status(ticket.shadow_id) for ticket in (broken, sound)] == ["PROCESSING", "PENDING"]
+    assert "cannot repair" in caplog.text
+    assert f"shadow_id={broken.shadow_id}" in caplog.text
+
+
+def test_a_repair_that_loses_its_connection_leaves_nothing_behind(world: World) -> None:
+    ticket = world.at_work("failed")
+    before = world.picture()
+    database = CutAtTheEnd(lambda: store.connect(world.url), Settings())
+    reconciler = world.reconciler(database=database)
+    world.airflow.on_run_asked = database.cut_the_next
+
+    assert reconciler.round() == 0
+    assert world.picture() == before
+    world.airflow.on_run_asked = lambda: None
+    assert reconciler.round() == 1
+    assert world.status(ticket.shadow_id) == "PENDING"
+
+
+class CutAtTheEnd(Database):
+    """The server is gone when the transaction wants to commit."""
+
+    is_cut = False
+
+    def cut_the_next(self) -> None:
+        self.is_cut = True
+
+    @contextmanager
+    def transaction(self) -> Iterator[UnitOfWork]:
+        with super().transaction() as tx:
+            yield tx
+            if self.is_cut:
+                self.is_cut = False
+                raise TransientDatabaseError("Lost connection to server during query", 2013)
+
+
+def test_healthy_rows_of_every_status_are_left_as_they_are(world: World) -> None:
+    world.at_work("running", key="at work")
+    done = world.at_work("success", key="done")
+    for name in ("a", "b"):
+        world.step(done, name)
+    builders.shadow_row(world.conn, 1, "SO-1", worker_status="COMPLETED")
+    builders.shadow_row(world.conn, 2, "SO-2", worker_status="CANCELLED", error_code=499)
+    builders.shadow_row(world.conn, 3, "SO-3", worker_status="WAITING")
+    builders.shadow_row(world.conn, None, None)
+    world.conn.commit()
+    world.age(LONG_AGO)
+    world.sent(key="just sent")
+    world.claimed(world.sent(key="just taken"))
+    before = world.picture()
+    reconciler = world.reconciler()
+
+    assert [reconciler.round(), reconciler.round()] == [0, 0]
+    assert world.picture() == before
+
+
+def test_a_paused_workflow_is_not_begun_again(world: World) -> None:
+    world.at_work("success")
+    world.execute("UPDATE workflow_runs SET status = 'paused'")
+    world.age(timedelta(days=1))
+
+    assert world.reconciler().round() == 0

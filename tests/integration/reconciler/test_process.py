@@ -1,0 +1,149 @@
+"""The process itself: `python -m everest.reconciler`, and a real broker's answer."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from everest.reconciler.management import JOBS_QUEUE, Management, ManagementUnavailable
+from everest.reconciler.settings import Login
+from tests import fake_airflow, fake_management
+from tests.integration.reconciler.world import World
+
+ROOT = Path(__file__).resolve().parents[3]
+PATIENCE_S = 60
+
+
+def environment(world: World, **more: str) -> dict[str, str]:
+    url = world.url
+    return {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "plugins")]),
+        "EVEREST_MYSQL_URL": f"mysql://{url.user}:{url.password}@{url.host}:{url.port}/{url.schema}",
+        "EVEREST_AMQP_URL": "amqp://127.0.0.1/%2F",
+        "EVEREST_AIRFLOW_URL": world.airflow.url,
+        "EVEREST_AIRFLOW_USER": fake_airflow.USER,
+        "EVEREST_AIRFLOW_PASSWORD": fake_airflow.PASSWORD,
+        "EVEREST_RABBIT_MANAGEMENT_URL": world.broker.url,
+        "EVEREST_RABBIT_MANAGEMENT_USER": fake_management.USER,
+        "EVEREST_RABBIT_MANAGEMENT_PASSWORD": fake_management.PASSWORD,
+        "EVEREST_RECONCILER_PERIOD_S": "0.2",
+        "EVEREST_RECONCILER_HTTP_TIMEOUT_S": "60",
+    } | more
+
+
+def start(env: Mapping[str, str], *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "everest.reconciler", *arguments],
+        env=dict(env),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.05)
+
+
+def test_the_process_repairs_round_after_round_until_sigterm(world: World) -> None:
+    first = world.at_work("failed")
+    process = start(environment(world))
+    until(lambda: world.status(first.shadow_id) == "PENDING")
+    second = world.at_work("failed", key="later")
+    until(lambda: world.status(second.shadow_id) == "PENDING")
+
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=PATIENCE_S)
+
+    assert process.returncode == 0, output
+    assert "action=began-again" in output
+    assert f"dag_run_id={first.dag_run_id}" in output
+    assert fake_airflow.PASSWORD not in output
+    assert "Traceback" not in output
+
+
+def test_sigterm_does_not_wait_for_an_airflow_that_hangs(world: World) -> None:
+    ticket = world.at_work("failed")
+    world.airflow.script("run", "hang")
+    process = start(environment(world))
+    until(lambda: world.airflow.count("run") == 1)
+
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=20)  # the call itself would hang for 30 s
+
+    assert process.returncode == 0, output
+    assert world.status(ticket.shadow_id) == "PROCESSING"
+
+
+def test_once_means_one_round(world: World) -> None:
+    ticket = world.at_work("failed")
+
+    output, _ = (process := start(environment(world), "--once")).communicate(timeout=PATIENCE_S)
+
+    assert process.returncode == 0, output
+    assert world.status(ticket.shadow_id) == "PENDING"
+
+
+def test_wrong_settings_are_all_named_at_once(world: World) -> None:
+    env = environment(world, EVEREST_RECONCILER_PERIOD_S="soon", EVEREST_MYSQL_URL="mysql:nowhere")
+    del env["EVEREST_AIRFLOW_URL"]
+
+    output, _ = (process := start(env)).communicate(timeout=PATIENCE_S)
+
+    assert process.returncode == 2
+    for name in ("EVEREST_RECONCILER_PERIOD_S", "EVEREST_MYSQL_URL", "EVEREST_AIRFLOW_URL"):
+        assert name in output
+    assert "Traceback" not in output
+
+
+# ------------------------------------------------------------------------------------------- a real broker
+
+
+@pytest.fixture
+def broker(servers: Mapping[str, str]) -> Iterator[tuple[httpx.Client, Login, str]]:
+    """The management API and a vhost of this test's own."""
+    names = [f"EVEREST_RABBIT_MANAGEMENT_{part}" for part in ("URL", "USER", "PASSWORD")]
+    if missing := [name for name in names if name not in servers]:
+        pytest.fail(f"no broker: {', '.join(missing)} not set; `make up` starts one")
+    login = Login(*(servers[name] for name in names))
+    vhost = f"everest_test_{os.getpid()}_reconciler"
+    with httpx.Client(base_url=f"{login.url.rstrip('/')}/api/", auth=(login.user, login.password)) as api:
+        api.put(f"vhosts/{vhost}").raise_for_status()
+        everything = {"configure": ".*", "write": ".*", "read": ".*"}
+        api.put(f"permissions/{vhost}/{login.user}", json=everything).raise_for_status()
+        yield api, login, vhost
+        api.delete(f"vhosts/{vhost}")
+
+
+def test_a_real_broker_says_whether_the_jobs_queue_is_empty(broker: tuple[Any, Login, str]) -> None:
+    api, login, vhost = broker
+    management = Management(login, vhost, timedelta(seconds=5))
+    with pytest.raises(ManagementUnavailable):
+        management.queue_is_empty()
+
+    def says(expected: bool) -> bool:
+        try:
+            return management.queue_is_empty() is expected
+        except ManagementUnavailable:  # no counts yet
+            return False
+
+    api.put(f"queues/{vhost}/{JOBS_QUEUE}", json={"durable": True}).raise_for_status()
+    until(lambda: says(True))
+    message = {"properties": {}, "routing_key": JOBS_QUEUE, "payload": "x", "payload_encoding": "string"}
+    api.post(f"exchanges/{vhost}/amq.default/publish", json=message).raise_for_status()
+    until(lambda: says(False))
+    management.close()
