@@ -49,7 +49,7 @@ def cli() -> None:
 
 
 @cli.command()
-@click.option("--workers", type=click.IntRange(1, 64), help="Deliveries handled at once. Default: EVEREST_WORKERS or 4.")
+@click.option("--workers", type=click.IntRange(1, 64), help="Deliveries at once. Default: EVEREST_WORKERS or 4.")
 def consume(workers: int | None) -> None:
     """Take jobs from the queue, start their DAG runs and wait for the outcome, until SIGTERM.
 
@@ -100,7 +100,7 @@ def _selection(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--shadow", "shadow_ids", type=int, multiple=True, help="By shadow id; repeatable."),
         click.option("--letter", "keys", multiple=True, help="By the letter's own key from `list`; repeatable."),
         click.option("--all", "everything", is_flag=True, help="Every letter."),
-        click.option("--actor", default=getpass.getuser, show_default="your login", help="Who does it, for the audit log."),
+        click.option("--actor", default=getpass.getuser, show_default="your login", help="For the audit log."),
     ):
         command = option(command)
     return command

@@ -158,7 +158,8 @@ class AirflowApi:
                 self._token = None
                 answer = self._send("POST", "/auth/token", self._login, None, None)
                 if answer.status_code not in (200, 201):
-                    raise AirflowUnavailable(f"Airflow refused the login of {self._login['username']!r}: {answer.status_code}")
+                    user = self._login["username"]
+                    raise AirflowUnavailable(f"Airflow refused the login of {user!r}: {answer.status_code}")
                 self._token = str(_json(answer).get("access_token"))
             return self._token
 

@@ -52,9 +52,7 @@ class Worker:
         self._complaints = Complaints(log, name)
         self._database = Database(settings.mysql, settings.mysql_timeout)
         self._api = AirflowApi(airflow.url, airflow.user, airflow.password, settings.airflow_timeout)
-        self._means = Means(
-            self._database, self._api, DagGate(self._api), settings, self._complaints, time.monotonic
-        )
+        self._means = Means(self._database, self._api, DagGate(self._api), settings, self._complaints, time.monotonic)
         self._held: tuple[int, Delivery] | None = None
         self._bugs = 0
         self._cancelled = False

@@ -141,7 +141,7 @@ def _replay(box: Box, letter: Letter, database: Database, actor: str, reason: st
             box.take(letter)
             return Done(letter, True, f"already {row.worker_status}: nothing to run, letter taken out")
         if row.worker_status != "FAILED":
-            return Done(letter, False, f"already being run ({row.worker_status}); the letter stays until that has ended")
+            return Done(letter, False, f"is being run ({row.worker_status}); the letter stays until it has ended")
         try:
             run_id = shadow.rerun(conn, row.id, actor, reason)
         except RerunRefused as refusal:

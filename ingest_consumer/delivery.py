@@ -162,7 +162,7 @@ class Delivery:
         if row.dag_run_id is None:
             run_id = shadow.dag_run_id(OPNAME_POSTING, row.transaksi_id, row.workflow_id, row.id, 1)
             if message.dag_run_id not in (None, run_id):
-                return Verdict(Outcome.REJECT, f"announces {message.dag_run_id}, but shadow row {row.id} has none before it")
+                return Verdict(Outcome.REJECT, f"announces {message.dag_run_id}, the first run is {run_id}")
         else:
             run_id = row.dag_run_id
         dag_id = row.dag_id or message.dag_id or OPNAME_POSTING
@@ -263,10 +263,9 @@ class Delivery:
         return Verdict(Outcome.ACK, f"shadow row {message.shadow_id} postponed: {why}")
 
     def _is_at_work(self, row: Shadow | None) -> bool:
-        return row is not None and self._run is not None and (row.worker_status, row.dag_run_id) == (
-            "PROCESSING",
-            self._run[1],
-        )
+        if row is None or self._run is None:
+            return False
+        return row.worker_status == "PROCESSING" and row.dag_run_id == self._run[1]
 
     def _airflow_answered(self) -> None:
         self._backoff.reset()

@@ -27,7 +27,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.~:+-]+", re.ASCII)
 
 @dataclass(frozen=True)
 class Message:
-    """A decoded body. `text` is the body as it came; `n` is the DAG run it announces, 1 when a foreign one says nothing."""
+    """A decoded body. `text` is the body as it came; `n` the DAG run it announces, 1 when a foreign one is silent."""
 
     text: str
     shadow_id: int
@@ -41,7 +41,7 @@ class Message:
 
 
 def decode(body: bytes) -> Message:
-    """Raises DecodeError with a sentence and the bytes. Fields that are null count as absent, unknown ones are ignored."""
+    """Raises DecodeError with a sentence and the bytes. A null field counts as absent, unknown ones are ignored."""
     if len(body) > MAX_BODY_BYTES:
         raise DecodeError(f"body has {len(body)} bytes, the limit is {MAX_BODY_BYTES}", body)
     try:

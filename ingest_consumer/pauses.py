@@ -7,7 +7,7 @@ import logging
 import time
 from datetime import timedelta
 
-from tenacity import RetryCallState, Retrying, wait_exponential_jitter
+from tenacity import RetryCallState, Retrying, wait_exponential, wait_random
 
 COMPLAIN_EVERY_S = 60.0
 
@@ -16,7 +16,7 @@ class Backoff:
     """0.5 s, 1 s, 2 s ... up to `longest`, each with jitter; `reset` after a success."""
 
     def __init__(self, longest: timedelta, first_s: float = 0.5) -> None:
-        self._wait = wait_exponential_jitter(initial=first_s, max=longest.total_seconds(), jitter=first_s)
+        self._wait = wait_exponential(multiplier=first_s, max=longest.total_seconds()) + wait_random(0, first_s)
         self._state = RetryCallState(Retrying(), None, (), {})
 
     def next_s(self) -> float:

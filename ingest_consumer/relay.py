@@ -110,8 +110,9 @@ class Relay:
             rows = list(queries.take_due(conn, batch=self._settings.relay_batch))
             for row in rows:
                 try:
-                    current = self._channel if self._channel is not None and self._channel.is_open else self._open_channel()
-                    _publish(current, row)
+                    if not channel.is_open:  # the row before cost us the channel
+                        channel = self._open_channel()
+                    _publish(channel, row)
                 except CHANNEL_ERRORS as error:
                     self._set_back(conn, row, error)
                 except BROKER_ERRORS as error:

@@ -49,7 +49,7 @@ class MysqlUrl:
 class Settings:
     """What a site can decide.
 
-    hold_limit: how long a delivery is held for a run at work; keep it well under the broker's delivery timeout (30 min).
+    hold_limit: how long a delivery is held for a run at work; well under the broker's delivery timeout (30 min).
     poll: how often the shadow row is read while waiting.
     dag_wait: how long a delivery waits for a paused, missing or broken DAG before it is postponed for `dag_postpone`.
     heartbeat: seconds; every blocking call is bounded well below it, or the broker would cut the connection.
@@ -84,7 +84,8 @@ class Settings:
             except ValueError:
                 value = most + 1
             if not least <= value <= most:
-                problems.append(f"{name}={text!r}: must be a {'whole ' if whole else ''}number from {least:g} to {most:g}")
+                kind = "whole number" if whole else "number"
+                problems.append(f"{name}={text!r}: must be a {kind} from {least:g} to {most:g}")
                 return default
             return value
 

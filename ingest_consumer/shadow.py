@@ -96,7 +96,7 @@ def get_many(conn: Any, shadow_ids: set[int]) -> dict[int, Shadow]:
 
 
 def dag_run_id(workflow: str, key: str | int | None, workflow_id: int | None, shadow_id: int, n: int) -> str:
-    """The name of DAG run n of a job. A key that Airflow would not take as part of a run id gives way to workflow_id."""
+    """The name of DAG run n of a job. A key that Airflow would not take in a run id gives way to workflow_id."""
     for name in (key, workflow_id):
         run_id = f"{workflow}__{name}__{shadow_id}__{n}"
         fits = len(run_id.encode()) <= MAX_RUN_ID_BYTES and _RUN_ID_TEXT.fullmatch(run_id) and ".." not in run_id
@@ -159,9 +159,7 @@ def enqueue(
     )
 
 
-def claim(
-    conn: Any, shadow_id: int, expected_dag_run_id: str | None, dag_id: str, dag_run_id: str, n: int
-) -> bool:
+def claim(conn: Any, shadow_id: int, expected_dag_run_id: str | None, dag_id: str, dag_run_id: str, n: int) -> bool:
     """CAS PENDING -> PROCESSING; False when the row no longer announces `expected_dag_run_id`."""
     changed = queries.claim(
         conn, shadow_id=shadow_id, expected_dag_run_id=expected_dag_run_id, dag_id=dag_id, dag_run_id=dag_run_id, n=n
@@ -194,24 +192,25 @@ def rerun(conn: Any, shadow_id: int, actor: str, reason: str | None = None) -> s
     """
     row, run = _lock(conn, shadow_id)
     if row.worker_status != "FAILED":
-        raise RerunRefused(f"shadow row {shadow_id} is {row.worker_status}, only FAILED can be run again", row.worker_status)
+        words = f"shadow row {shadow_id} is {row.worker_status}, only FAILED can be run again"
+        raise RerunRefused(words, row.worker_status)
     if run is None:
         if row.transaksi_id is None:
             raise RerunRefused(f"shadow row {shadow_id} has neither a document nor a workflow", row.worker_status)
         workflow, key, dag_id, n = OPNAME_POSTING, str(row.transaksi_id), row.dag_id or OPNAME_POSTING, (row.n or 1) + 1
     else:
         if run["status"] != "failed":
-            raise RerunRefused(f"workflow {run['id']} is {run['status']}, only failed can be run again", row.worker_status)
+            words = f"workflow {run['id']} is {run['status']}, only failed can be run again"
+            raise RerunRefused(words, row.worker_status)
         if run["compensation"] is not None:
             raise RerunRefused(f"workflow {run['id']} is compensated: start a new one", row.worker_status)
         workflow, key, dag_id, n = run["workflow"], run["idempotency_key"], run["dag_id"], run["n"] + 1
     run_id = dag_run_id(workflow, key, row.workflow_id, shadow_id, n)
     announced = {"shadow_id": shadow_id, "workflow_id": row.workflow_id, "dag_run_id": run_id, "n": n}
-    if run is not None:
-        queries.rerun_run(conn, **announced)
     if not queries.rerun_shadow(conn, **announced, dag_id=dag_id, old_dag_run_id=row.dag_run_id):
         raise RerunRefused(f"shadow row {shadow_id} changed meanwhile; look again", row.worker_status)
-    if run is not None:
+    if run is not None:  # locked first, written second: a refusal above leaves nothing half done
+        queries.rerun_run(conn, **announced)
         queries.rerun_followers(conn, **announced, dag_id=dag_id)
         _event(conn, row, "rerun", actor, reason)
     body = outbox_body(
@@ -242,11 +241,10 @@ def cancel_dropped(conn: Any, shadow_id: int, actor: str, reason: str) -> bool:
         {"status": "error", "code": CANCELLED_BY_HAND, "message": error, "errors": _errors(row)}, ensure_ascii=False
     )
     words = {"shadow_id": shadow_id, "workflow_id": row.workflow_id, "error": error, "response": response}
-    if run is not None:
-        queries.cancel_run(conn, **words)
     if not queries.cancel_shadow(conn, **words):
         return False
     if run is not None:
+        queries.cancel_run(conn, **words)
         queries.cancel_followers(conn, **words)
         _event(conn, row, "cancelled", actor, reason)
     audit(conn, actor, "drop", row, reason, {"worker_status": "CANCELLED", "error_code": CANCELLED_BY_HAND})
@@ -255,13 +253,8 @@ def cancel_dropped(conn: Any, shadow_id: int, actor: str, reason: str) -> bool:
 
 def audit(conn: Any, actor: str, action: str, row: Shadow | None, reason: str | None, after: dict[str, Any]) -> None:
     """One line in the audit log about a job (None = a message that has none)."""
-    before = None if row is None else {
-        "worker_status": row.worker_status,
-        "error_code": row.error_code,
-        "error": row.error,
-        "dag_run_id": row.dag_run_id,
-        "n": row.n,
-    }
+    told = ("worker_status", "error_code", "error", "dag_run_id", "n")
+    before = {name: getattr(row, name) for name in told} if row else None
     queries.audit(
         conn,
         actor=actor[:100],
@@ -271,7 +264,7 @@ def audit(conn: Any, actor: str, action: str, row: Shadow | None, reason: str | 
         shadow_id=row.id if row else None,
         workflow_id=row.workflow_id if row else None,
         reason=reason[:500] if reason else None,
-        before_value=None if before is None else json.dumps(before, ensure_ascii=False),
+        before_value=json.dumps(before, ensure_ascii=False) if before else None,
         after_value=json.dumps(after, ensure_ascii=False),
     )
 

@@ -96,7 +96,8 @@ def _differences(amqp_url: str, management: Login | None) -> str | None:
     if actual.get("x-queue-type") == "classic":
         del actual["x-queue-type"]  # the default, spelled out by newer brokers
     different = [key for key in {**wanted, **actual} if actual.get(key) != wanted.get(key)]
-    return "; ".join(f"{key} is {_word(actual.get(key))}, must be {_word(wanted.get(key))}" for key in different) or None
+    words = [f"{key} is {_word(actual.get(key))}, must be {_word(wanted.get(key))}" for key in different]
+    return "; ".join(words) or None
 
 
 def _word(value: Any) -> str:

@@ -1,0 +1,72 @@
+"""The consumer's settings: everything that is wrong at once, and no secret shown."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from ingest_consumer.errors import SettingsError
+from ingest_consumer.settings import Settings
+
+GOOD = {
+    "EVEREST_MYSQL_URL": "mysql://user:p%40ss@db:3307/books",
+    "EVEREST_AMQP_URL": "amqp://u:secret@mq:5672/vh",
+    "EVEREST_AIRFLOW_URL": "http://airflow:8080",
+    "EVEREST_AIRFLOW_USER": "consumer",
+    "EVEREST_AIRFLOW_PASSWORD": "hush",
+}
+
+
+def test_the_defaults_are_those_of_the_state_protocol() -> None:
+    settings = Settings.from_environment(GOOD, airflow=True)
+
+    assert (settings.workers, settings.hold_limit, settings.poll) == (
+        4,
+        timedelta(minutes=20),
+        timedelta(milliseconds=100),
+    )
+    assert (settings.dag_wait, settings.dag_postpone) == (timedelta(seconds=30), timedelta(seconds=30))
+    assert (settings.mysql.port, settings.mysql.password, settings.mysql.schema) == (3307, "p@ss", "books")
+
+
+def test_every_problem_is_named_in_one_error() -> None:
+    wrong = {
+        "EVEREST_MYSQL_URL": "postgres://x",
+        "EVEREST_AMQP_URL": "http://x",
+        "EVEREST_AIRFLOW_URL": "ftp://x",
+        "EVEREST_AIRFLOW_USER": "u",
+        "EVEREST_WORKERS": "many",
+        "EVEREST_HOLD_LIMIT_S": "0",
+        "EVEREST_POLL_MS": "-5",
+    }
+    with pytest.raises(SettingsError) as error:
+        Settings.from_environment(wrong, airflow=True)
+
+    for name in (*wrong.keys() - {"EVEREST_AIRFLOW_USER"}, "EVEREST_AIRFLOW_PASSWORD"):
+        assert name in error.value.message
+
+
+def test_no_secret_shows_in_an_error_or_in_a_repr() -> None:
+    with pytest.raises(SettingsError) as error:
+        Settings.from_environment({"EVEREST_MYSQL_URL": "mysql://u:secret@", "EVEREST_AMQP_URL": "amq://u:secret@mq"})
+
+    assert "secret" not in error.value.message
+    shown = repr(Settings.from_environment(GOOD, airflow=True))
+    for secret in ("secret", "p@ss", "hush"):
+        assert secret not in shown
+
+
+def test_the_relay_needs_no_airflow() -> None:
+    assert (
+        Settings.from_environment({key: GOOD[key] for key in ("EVEREST_MYSQL_URL", "EVEREST_AMQP_URL")}).airflow is None
+    )
+
+
+def test_every_blocking_call_stays_below_a_short_heartbeat() -> None:
+    settings = Settings.from_environment(GOOD | {"EVEREST_HEARTBEAT_S": "4"}, airflow=True)
+
+    assert settings.airflow_timeout < timedelta(seconds=4)
+    assert settings.mysql_timeout < timedelta(seconds=4)
+    with pytest.raises(SettingsError, match="EVEREST_AIRFLOW_TIMEOUT_S"):
+        Settings.from_environment(GOOD | {"EVEREST_HEARTBEAT_S": "4", "EVEREST_AIRFLOW_TIMEOUT_S": "5"}, airflow=True)
