@@ -74,8 +74,11 @@ def compute_variance(lines: pd.DataFrame) -> VarianceResult:
             computed, total = _at_once(*(lines[name].tolist() for name in inputs))
         except (TypeError, DecimalException):  # a NULL (or a float, which `columns` refuses); or a number too large
             baris, *values = columns(lines, "baris", *inputs)
-            gaps, problems = _gaps(baris, *values)
-            computed, total = _around(gaps, *values)
+            try:
+                computed, total = _around(_null_gaps(*values), *values)
+            except DecimalException:
+                gaps, problems = _gaps(baris, *values)
+                computed, total = _around(gaps, *values)
     if not fits(total, *MONEY):
         text = f"jumlah selisih lebih dan kurang {format_rupiah(total)} terlalu besar untuk satu dokumen"
         problems.append(Problem(None, "total_debet", text))
@@ -125,6 +128,15 @@ def _around(gaps: list[int], sistem: _Numbers, fisik: _Numbers, harga: _Numbers)
     for column in computed:
         column[gaps] = None
     return computed, total
+
+
+def _null_gaps(sistem: _Numbers, fisik: _Numbers, harga: _Numbers) -> list[int]:
+    """Positions of the lines that can't be computed for want of a number; without variance a line needs no cost."""
+    return [
+        position
+        for position, (book, count, cost) in enumerate(zip(sistem, fisik, harga, strict=True))
+        if book is None or count is None or (cost is None and book != count)
+    ]
 
 
 def _gaps(baris: list[int], sistem: _Numbers, fisik: _Numbers, harga: _Numbers) -> tuple[list[int], list[Problem]]:
