@@ -175,7 +175,8 @@ def check_document(books: Books, header: Header, lines: DataFrame) -> list[Probl
     references = books.references(header, _warehouses(header, effective))
     problems = document.validate(header, effective, references)
     if header.diotorisasi_at is not None:
-        problems += document.period_problems(header, references.closed_periods)
+        period = document.period_of(document.posting_instant(header))
+        problems += document.period_problems(header, books.closed_periods({period}))
     if not any(problem.baris for problem in problems):
         problems += _variance(effective)[1]
     return problems

@@ -328,6 +328,11 @@ def _frame(rows: Iterable[tuple[Any, ...]], columns: Sequence[str]) -> DataFrame
     return Frame(list(rows), columns=list(columns), dtype=object)
 
 
+def line_frame(rows: Iterable[tuple[Any, ...]]) -> DataFrame:
+    """Counted lines that are not stored yet, in the shape in which `lines` gives the stored ones."""
+    return _frame(rows, LINE_COLUMNS)
+
+
 def _json(value: Sequence[Any] | None) -> str | None:
     return json.dumps(value, ensure_ascii=False, default=str) if value else None
 

@@ -1,0 +1,125 @@
+"""`everest rerun` and `everest post`: run a document again through the queue, or here and now without it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from everest import bootstrap
+from everest.cli import output
+from everest.errors import EverestError
+from everest.intake import lookup
+from everest.intake.lookup import Job
+from everest.intake.submit import audit
+from everest.opname.workflow import POST_OPNAME
+from everest.store.unit_of_work import Database
+from everest.workflow import engine, runner
+
+FAILED, NOT_POSSIBLE = 1, 3
+FINAL = frozenset({"COMPLETED", "CANCELLED"})
+
+
+@click.command()
+@click.argument("nota")
+@click.option("--reason", help="Why, for the audit trail.")
+@output.json_option
+def rerun(nota: str, reason: str | None, as_json: bool) -> None:
+    """Run the FAILED document NOTA (or #JOB) again, from the step that failed.
+
+    It becomes PENDING and its message goes out with the relay's next round; its dead letter is settled when it
+    is COMPLETED. Correct the document first if its data were wrong: see `submit --replace`.
+    """
+    database = bootstrap.database()
+    try:
+        with database.transaction() as tx:
+            job = lookup.find_job(tx.conn, nota, frozenset({"FAILED"}))
+            dag_run_id = tx.runs.rerun(job.shadow_id, output.operator(), reason)
+    finally:
+        database.close()
+    message = (
+        f"{job.nomer_nota or 'workflow ' + str(job.workflow_id)} (job #{job.shadow_id}) runs again as {dag_run_id}"
+    )
+    if as_json:
+        facts = {"shadow_id": job.shadow_id, "nomer_nota": job.nomer_nota, "dag_run_id": dag_run_id}
+        output.print_json({"status": "success", "code": 200, "message": message, **facts})
+    else:
+        click.echo(f"{message}. Follow it: python -m everest status '#{job.shadow_id}' --watch")
+
+
+@click.command()
+@click.argument("nota")
+@click.option("--take-over", is_flag=True, help="Also when a DAG run is at work on it: its commits become impossible.")
+@click.option("--reason", help="Why, for the audit trail.")
+@output.json_option
+@click.pass_context
+def post(ctx: click.Context, nota: str, take_over: bool, reason: str | None, as_json: bool) -> None:
+    """Post the document NOTA (or #JOB) here and now, without Airflow and the broker.
+
+    The same three steps with the same locks: for the day those are down. A message of it that is still on its way
+    does nothing when it arrives. A document that is posted already is a success again.
+    """
+    database = bootstrap.database()
+    try:
+        with database.transaction() as tx:
+            job = lookup.find_job(tx.conn, nota)
+            ticket = None
+            if job.worker_status not in FINAL:
+                ticket = engine.take_over(tx, POST_OPNAME, job.shadow_id, take_running=take_over)
+                audit(
+                    tx.conn,
+                    actor=output.operator(),
+                    action="post",
+                    transaksi_id=job.transaksi_id,
+                    nomer_nota=job.nomer_nota,
+                    shadow_id=job.shadow_id,
+                    workflow_id=ticket.workflow_id,
+                    reason=reason,
+                    before={"worker_status": job.worker_status, "dag_run_id": job.dag_run_id, "n": job.n},
+                    after={"worker_status": "PROCESSING", "dag_run_id": ticket.dag_run_id, "n": ticket.n},
+                )
+        if ticket is not None:
+            _walk(database, ticket)
+            with database.transaction() as tx:
+                job = lookup.find_job(tx.conn, f"#{job.shadow_id}")
+    finally:
+        database.close()
+    answer = _answer(job)
+    if as_json:
+        output.print_json(answer)
+    else:
+        _tell(job, answer)
+    if job.worker_status != "COMPLETED":
+        ctx.exit(FAILED if job.has_ended else NOT_POSSIBLE)
+
+
+def _walk(database: Database, ticket: engine.Ticket) -> None:
+    """To the end, or to a failure that the rows name. Raises what they do not name."""
+    try:
+        runner.run_to_end(POST_OPNAME, ticket, database.transaction)
+    except Exception as error:
+        if not runner.is_recorded(error):
+            if isinstance(error, EverestError):
+                raise
+            raise EverestError(f"{type(error).__name__}: {error}; see `python -m everest status`") from error
+
+
+def _answer(job: Job) -> dict[str, Any]:
+    """What the row says: {"status", "code", "message", ...}."""
+    if job.worker_status == "COMPLETED":
+        return {"status": "success", "code": 200, "message": "sudah selesai", **(job.response or {})}
+    status = "error" if job.has_ended else "waiting"
+    code = job.error_code or (500 if job.has_ended else 202)
+    return {"status": status, "code": code, "message": job.reason, "errors": [], **(job.response or {})}
+
+
+def _tell(job: Job, answer: dict[str, Any]) -> None:
+    line = f"{answer['status']} {answer['code']}: {job.nomer_nota}: {answer['message']}"
+    if answer["status"] == "success":
+        if answer.get("posting_id") is not None:
+            sides = f"debit {output.rupiah(answer['total_debet'])}, credit {output.rupiah(answer['total_kredit'])}"
+            line += f" (posting {answer['posting_id']}, {sides})"
+        click.echo(line)
+        return
+    click.echo(line, err=True)
+    output.print_problems([output.problem_line(problem) for problem in job.problems])

@@ -1,0 +1,107 @@
+"""The command line of the operators: its commands, and one place where every error becomes a sentence and a number."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, NoReturn
+
+import click
+
+from everest.cli import output
+from everest.errors import (
+    Conflict,
+    DatabaseError,
+    DocumentMissing,
+    DocumentRefused,
+    EverestError,
+    SettingsError,
+    TransientDatabaseError,
+)
+from everest.intake.files import FileRefused, FileUnreadable
+from everest.store.migrations import MigrationError
+from everest.workflow.engine import Fenced
+from ingest_consumer.errors import RerunRefused
+
+FAILED, NOT_POSSIBLE, NOT_FOUND, NOT_READY = 1, 3, 4, 5
+
+_EXITS: tuple[tuple[type[Exception], int], ...] = (
+    (FileUnreadable, NOT_FOUND),
+    (DocumentMissing, NOT_FOUND),
+    (Conflict, NOT_POSSIBLE),
+    (Fenced, NOT_POSSIBLE),
+    (RerunRefused, NOT_POSSIBLE),
+    (MigrationError, NOT_POSSIBLE),
+    (SettingsError, NOT_READY),
+    (DatabaseError, NOT_READY),
+)
+_NO_SUCH_TABLE = 1146
+
+# Imported when asked for: the steps of a posting read their settings as soon as they are imported.
+_COMMANDS = {
+    "submit": "everest.cli.submit",
+    "status": "everest.cli.status",
+    "rerun": "everest.cli.jobs",
+    "post": "everest.cli.jobs",
+    "migrate": "everest.cli.schema",
+}
+
+
+class Commands(click.Group):
+    """Knows its commands by name, and ends every one of them with an exit code that means something."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        try:
+            command: click.Command = getattr(importlib.import_module(_COMMANDS[cmd_name]), cmd_name)
+        except EverestError as error:
+            _end(ctx, error)
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (EverestError, RerunRefused) as error:
+            _end(ctx, error)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+def main() -> None:
+    """Stock counts (opname): submit them, see what became of them, run them again.
+
+    A document is named by its nota, or by the number of its job as #7. Where the database is comes from
+    EVEREST_MYSQL_URL; `source .local/stack.env` sets it for the local stack.
+
+    \b
+    Exit codes:
+      0  done (also: it was done already)
+      1  refused or failed; the reasons are printed
+      2  the command line is wrong
+      3  not possible in the state the document is in; nothing was changed
+      4  no such file or document
+      5  the database or a setting is not ready; the same command can be tried again
+    """
+
+
+def _end(ctx: click.Context, error: Exception) -> NoReturn:
+    """Prints what happened and leaves with the exit code of this kind of error."""
+    code = next((code for kind, code in _EXITS if isinstance(error, kind)), FAILED)
+    problems = getattr(error, "problems", ())
+    message = str(getattr(error, "message", error))
+    if isinstance(error, TransientDatabaseError):
+        message = f"the database is not reachable or busy: {message}; try the same command again"
+    elif isinstance(error, DatabaseError) and error.number == _NO_SUCH_TABLE:
+        message = f"{message}: the schema is not up to date; run `python -m everest migrate`"
+    if output.wants_json(ctx):
+        number = getattr(error, "code", 409)
+        output.print_json(output.error_answer(number, message, [problem.as_json() for problem in problems]))
+    else:
+        output.complain(message)
+        if isinstance(error, FileRefused):
+            output.print_problems([str(problem) for problem in error.problems])
+        elif isinstance(error, DocumentRefused):
+            output.print_problems([output.problem_line(problem.as_json()) for problem in problems])
+    ctx.exit(code)

@@ -1,0 +1,106 @@
+"""How the commands speak: tables for people, JSON for programs, times in WIB, money in rupiah.
+
+Results go to stdout, complaints and progress to stderr, so that a pipe gets the result alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+
+from everest.opname.amounts import format_rupiah
+from everest.opname.document import WIB
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+MAX_PROBLEMS_ON_SCREEN = 200
+"""On a terminal; a pipe or a file gets all of them."""
+
+_JSON = "everest.json"
+
+STYLES = {"COMPLETED": "green", "FAILED": "bold red", "CANCELLED": "red", "WAITING": "yellow", "PROCESSING": "cyan"}
+
+
+def json_option(command: F) -> F:
+    """--json, heeded by errors as well."""
+
+    def remember(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
+        ctx.meta[_JSON] = value
+        return value
+
+    return click.option(
+        "--json", "as_json", is_flag=True, is_eager=True, callback=remember, help="Answer in JSON, for programs."
+    )(command)
+
+
+def wants_json(ctx: click.Context) -> bool:
+    return bool(ctx.meta.get(_JSON))
+
+
+def print_json(answer: Mapping[str, Any]) -> None:
+    click.echo(json.dumps(answer, ensure_ascii=False))
+
+
+def error_answer(code: int, message: str, errors: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    """The shape in which every failure of the house is told to programs."""
+    return {"status": "error", "code": code, "message": message, "errors": list(errors)}
+
+
+def complain(message: str) -> None:
+    click.echo(f"Error: {message}", err=True)
+
+
+def print_problems(problems: Sequence[str]) -> None:
+    """All of them; a terminal is spared the part that would only scroll away."""
+    shown = problems
+    if sys.stderr.isatty():
+        shown = problems[:MAX_PROBLEMS_ON_SCREEN]
+    click.echo("\n".join(f"  {problem}" for problem in shown), err=True)
+    if len(shown) < len(problems):
+        click.echo(f"  and {len(problems) - len(shown)} more; add `2> problems.txt` or --json for all", err=True)
+
+
+def problem_line(problem: Mapping[str, Any]) -> str:
+    """A problem as the rows hold it: {"baris", "kolom", "pesan"}."""
+    where = [f"baris {problem['baris']}"] if problem.get("baris") else []
+    where += [str(problem["kolom"])] if problem.get("kolom") else []
+    return ": ".join([", ".join(where), str(problem.get("pesan", ""))] if where else [str(problem.get("pesan", ""))])
+
+
+def console(stderr: bool = False) -> Console:
+    """Wide enough for a table when nobody's terminal says how wide it is."""
+    piped = not (sys.stderr if stderr else sys.stdout).isatty()
+    return Console(stderr=stderr, width=160 if piped else None, highlight=False, soft_wrap=piped)
+
+
+def wib(instant: datetime | None) -> str:
+    """A naive UTC instant as people here read it."""
+    if instant is None:
+        return ""
+    return f"{instant.replace(tzinfo=UTC).astimezone(WIB):%Y-%m-%d %H:%M:%S} WIB"
+
+
+def rupiah(value: Decimal | str | None) -> str:
+    return "" if value is None else format_rupiah(Decimal(value))
+
+
+def styled(status: str) -> str:
+    style = STYLES.get(status)
+    return f"[{style}]{status}[/]" if style else status
+
+
+def operator() -> str:
+    """Who is at the keyboard, by the system's own account: an environment variable could say anything."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid-{os.getuid()}"

@@ -1,0 +1,130 @@
+"""`everest status`: where a document stands, why, and what to do next. Reads only."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Iterator
+
+import click
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from everest import bootstrap
+from everest.cli import output
+from everest.intake import lookup
+from everest.intake.lookup import Job
+from everest.store.unit_of_work import Database
+
+FAILED = 1
+WATCH_SECONDS = 1.0
+MAX_PROBLEMS = 50
+
+
+@click.command()
+@click.argument("nota")
+@click.option("--watch", is_flag=True, help="Stay until it has ended; exit code 0 if it is COMPLETED, else 1.")
+@output.json_option
+@click.pass_context
+def status(ctx: click.Context, nota: str, watch: bool, as_json: bool) -> None:
+    """Show where the document NOTA stands, and what to do about it.
+
+    NOTA may also be the number of a job: #7. A bare 7 is the nota 7 if there is one, else job 7. Times are WIB.
+    """
+    database = bootstrap.database()
+    try:
+        rounds = _rounds(database, nota, watch)
+        if as_json:
+            for jobs in rounds:
+                output.print_json(_as_json(jobs))
+        elif watch and output.console().is_terminal:
+            with Live(console=output.console(), auto_refresh=False) as live:
+                for jobs in rounds:
+                    live.update(_view(jobs), refresh=True)
+        else:
+            for jobs in rounds:
+                output.console().print(_view(jobs))
+    except KeyboardInterrupt:
+        ctx.exit(FAILED)
+    finally:
+        database.close()
+    if watch and any(job.worker_status != "COMPLETED" for job in jobs):
+        ctx.exit(FAILED)
+
+
+def _rounds(database: Database, nota: str, watch: bool) -> Iterator[list[Job]]:
+    """The jobs now, and again at every change until all have ended."""
+    before: list[Job] = []
+    while True:
+        with database.transaction() as tx:
+            jobs = lookup.find_jobs(tx.conn, nota)
+        if jobs != before:
+            yield jobs
+        if not watch or all(job.has_ended for job in jobs):
+            return
+        before = jobs
+        time.sleep(WATCH_SECONDS)
+
+
+def _as_json(jobs: list[Job]) -> dict[str, object]:
+    """The newest document; those that carry the same nota stand beside it."""
+    *others, newest = [job.as_json() for job in jobs]
+    return {**newest, "other_documents": others}
+
+
+def _view(jobs: list[Job]) -> Group:
+    parts: list[RenderableType] = []
+    for job in jobs:
+        parts += [_table(job), *_problems(job), _next(job)]
+    return Group(*parts)
+
+
+def _table(job: Job) -> Table:
+    table = Table(
+        show_header=False, title=f"{escape(job.nomer_nota or 'job')} · job #{job.shadow_id}", title_justify="left"
+    )
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    step = f" at {job.current_step}" if job.current_step and not job.has_ended else ""
+    table.add_row("status", f"{output.styled(job.worker_status)}{step}, since {output.wib(job.worker_at)}")
+    if job.reason:
+        table.add_row("reason", escape(f"{job.error_code}: {job.reason}" if job.error_code else job.reason))
+    if job.transaksi_id is not None:
+        table.add_row(
+            "transaksi", f"{job.transaksi_id}, warehouse {escape(str(job.gudang_kode))}, {job.jumlah_baris} lines"
+        )
+        people = f"{job.dibuat_oleh or '-'}, authorised by {job.diotorisasi_oleh or '-'}"
+        table.add_row("submitted by", escape(people))
+    table.add_row("message", f"{job.publish_status} {output.wib(job.published_at)}".rstrip())
+    if job.dag_run_id:
+        table.add_row("DAG run", f"{escape(job.dag_run_id)} ({job.attempts} started)")
+    if job.posting_id is not None:
+        sides = f"debit {output.rupiah(job.total_debet)}, credit {output.rupiah(job.total_kredit)}"
+        lines = f"{job.baris_selisih} lines with variance"
+        table.add_row("posting", f"{job.posting_id}: {sides}, {lines}, at {output.wib(job.posted_at)}")
+    if job.worker_status == "FAILED":
+        letter = output.wib(job.dead_lettered_at) or "on its way"
+        table.add_row("dead letter", "none: a person refused it" if job.error_code == 403 else letter)
+    return table
+
+
+def _problems(job: Job) -> Iterator[Text]:
+    for problem in job.problems[:MAX_PROBLEMS]:
+        yield Text(f"  {output.problem_line(problem)}")
+    if len(job.problems) > MAX_PROBLEMS:
+        yield Text(f"  and {len(job.problems) - MAX_PROBLEMS} more; --json shows all")
+
+
+def _next(job: Job) -> Text:
+    """What a person can do now."""
+    nota = shlex.quote(job.nomer_nota or "")
+    if job.worker_status != "FAILED":
+        return Text("" if job.has_ended else "It goes on by itself; --watch follows it.")
+    again = f"python -m everest rerun '#{job.shadow_id}'"
+    if job.error_code in (422, 423) and job.nomer_nota:
+        correct = f"python -m everest submit FILE --replace --nota {nota} --transaksi-id {job.transaksi_id}"
+        return Text(f"Correct it: {correct}\nThen run it again: {again}")
+    return Text(f"Run it again when the reason is gone: {again}")

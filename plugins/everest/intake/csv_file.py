@@ -1,0 +1,183 @@
+"""CSV as spreadsheets write it: UTF-8, a header row, comma, semicolon or tab. Read once, front to back, cell by cell.
+
+Codes stay text: nothing here turns '00123', 'NA' or '1e5' into something else. A row with nothing in any cell is
+skipped; `baris` counts the others, and every problem names the line of the file as well.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+from everest.intake.cells import FileProblem, shown
+from everest.intake.header import FORBIDDEN, FORBIDDEN_SENTENCE, HEADER_FIELDS, HeaderReader
+from everest.intake.lines import LINE_FIELDS, REQUIRED_COLUMNS, read_line
+from everest.intake.submission import MAX_LINES, Line
+from everest.opname.amounts import DecimalLocale
+
+DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t"}
+WAREHOUSE_OF_DOCUMENT = "gudang_dokumen"
+"""The header's warehouse, as a column: `gudang_kode` is the line's own."""
+
+COLUMN_NAMES = {"gudang_kode": WAREHOUSE_OF_DOCUMENT}
+_HEADER_BY_COLUMN = {COLUMN_NAMES.get(name, name): name for name in HEADER_FIELDS}
+KNOWN_COLUMNS = (*LINE_FIELDS, *_HEADER_BY_COLUMN)
+MAX_COLUMNS = 64
+
+ROWS_PER_REPORT = 500
+Progress = Callable[[int], None]
+"""Told how many bytes of the file were read."""
+
+
+class CsvReader:
+    """One reading of one file. `lines` and `file_lines` (line of the file, by baris - 1) hold what was found."""
+
+    def __init__(
+        self, problems: list[FileProblem], header: HeaderReader, decimal: DecimalLocale | None, delimiter: str | None
+    ) -> None:
+        self.lines: list[Line] = []
+        self.file_lines: list[int] = []
+        self._problems = problems
+        self._header = header
+        self._decimal = decimal
+        self._delimiter = delimiter
+
+    def read(self, stream: BinaryIO, progress: Progress) -> None:
+        """Collects lines and problems; stops early only where the shape of the file itself is lost."""
+        text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
+        try:
+            first = text.readline()
+            delimiter = self._delimiter or self._find_delimiter(first)
+            if delimiter is None:
+                return
+            rows = _Rows(_chain(first, text), delimiter, self._problems)
+            names = self._columns(rows)
+            if names:
+                self._read_rows(rows, names, progress, stream)
+        finally:
+            text.detach()
+
+    def _find_delimiter(self, first: str) -> str | None:
+        present = [mark for mark in DELIMITERS.values() if mark in first]
+        if len(present) <= 1:
+            return present[0] if present else ","
+        fitting = [mark for mark in present if all(name in KNOWN_COLUMNS for name in _names(first, mark))]
+        if len(fitting) == 1:
+            return fitting[0]
+        found = " dan ".join(name for name, mark in DELIMITERS.items() if mark in present)
+        pesan = f"pemisah kolom tidak jelas: ada {found}; nyatakan dengan --delimiter"
+        self._problems.append(FileProblem(None, "", pesan, 1))
+        return None
+
+    def _columns(self, rows: _Rows) -> list[str | None]:
+        """The field of each column, None for one that is not used; empty when there is nothing to go on with."""
+        row = next(iter(rows), None)
+        if row is None or not any(row):
+            self._problems.append(
+                FileProblem(None, "", "baris pertama harus judul kolom; di sini tidak ada apa-apa", 1)
+            )
+            return []
+        if len(row) > MAX_COLUMNS:
+            pesan = f"{len(row)} kolom, paling banyak {MAX_COLUMNS}"
+            self._problems.append(FileProblem(None, "", pesan, 1))
+            return []
+        names: list[str | None] = []
+        for position, cell in enumerate(row, start=1):
+            name = _column_name(cell)
+            flaw = None
+            if name in FORBIDDEN:
+                flaw = FORBIDDEN_SENTENCE
+            elif name not in KNOWN_COLUMNS:
+                flaw = f"kolom {position} tidak dikenal; yang dikenal: {', '.join(KNOWN_COLUMNS)}"
+            elif name in names:
+                flaw = f"judul kolom ini ada dua kali (kolom {names.index(name) + 1} dan {position})"
+            if flaw:
+                self._problems.append(FileProblem(None, shown(cell) if name not in KNOWN_COLUMNS else name, flaw, 1))
+            names.append(None if flaw else name)
+        for name in REQUIRED_COLUMNS:
+            if name not in names:
+                self._problems.append(FileProblem(None, name, "kolom ini tidak ada di judul berkas", 1))
+        return names
+
+    def _read_rows(self, rows: _Rows, names: list[str | None], progress: Progress, stream: BinaryIO) -> None:
+        baris = 0
+        for row in rows:
+            if not any(row):
+                continue
+            baris += 1
+            if baris > MAX_LINES:
+                pesan = f"lebih dari {MAX_LINES} baris; bagi menjadi beberapa dokumen"
+                self._problems.append(FileProblem(None, "", pesan, rows.file_line))
+                return
+            self._read_row(row, names, baris, rows.file_line)
+            if baris % ROWS_PER_REPORT == 0:
+                progress(stream.tell())
+
+    def _read_row(self, row: list[str], names: list[str | None], baris: int, file_line: int) -> None:
+        if len(row) > len(names):
+            pesan = f"{len(row)} kolom, judulnya hanya {len(names)}; periksa koma desimal atau pemisah di dalam teks"
+            self._problems.append(FileProblem(baris, "", pesan, file_line))
+            return
+        given: dict[str, str | None] = {}
+        # Spreadsheets leave trailing blank cells out; only columns that may be blank may be missing like that.
+        for position, name in enumerate(names):
+            if name is None:
+                continue
+            if position >= len(row):
+                if name in REQUIRED_COLUMNS:
+                    pesan = f"tidak ada di baris ini: hanya {len(row)} kolom dari {len(names)}"
+                    self._problems.append(FileProblem(baris, name, pesan, file_line))
+                continue
+            if name in _HEADER_BY_COLUMN:
+                self._header.take(_HEADER_BY_COLUMN[name], row[position], baris, file_line)
+            else:
+                given[name] = row[position] or None
+        if "kode_barang" not in given:
+            given["kode_barang"] = "-"  # the whole column is missing, which is said once, for the header
+        line = read_line(given, baris, file_line, self._decimal, self._problems)
+        if line is not None:
+            self.lines.append(line)
+            self.file_lines.append(file_line)
+
+
+class _Rows:
+    """Rows of the file; `file_line` is where the newest one began. A quote in the wrong place is a problem of its row,
+    and the end of reading only when it has swallowed the rows after it."""
+
+    def __init__(self, text: Iterator[str], delimiter: str, problems: list[FileProblem]) -> None:
+        self._reader = csv.reader(text, delimiter=delimiter, strict=True)
+        self._problems = problems
+        self.file_line = 0
+
+    def __iter__(self) -> Iterator[list[str]]:
+        while True:
+            self.file_line = self._reader.line_num + 1
+            try:
+                row = next(self._reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                last = self._reader.line_num
+                until = f" sampai {last}" if last > self.file_line else ""
+                pesan = f"tanda kutip tidak pada tempatnya atau tidak ditutup (baris {self.file_line}{until}: {error})"
+                self._problems.append(FileProblem(None, "", pesan, self.file_line))
+                if until:
+                    return
+                continue
+            yield row
+
+
+def _chain(first: str, rest: io.TextIOWrapper) -> Iterator[str]:
+    if first:
+        yield first
+    yield from rest
+
+
+def _names(line: str, delimiter: str) -> list[str]:
+    return [_column_name(cell) for cell in line.rstrip("\r\n").split(delimiter)]
+
+
+def _column_name(cell: str) -> str:
+    return cell.strip().strip('"').strip().lower()

@@ -1,0 +1,139 @@
+"""From a file to a document, or to everything that is wrong with it. Reads only: nothing in a file is executed,
+followed or evaluated, and nothing is stored unless all of it is sound.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+from everest.errors import EverestError
+from everest.intake.cells import FileProblem
+from everest.intake.csv_file import COLUMN_NAMES, CsvReader, Progress
+from everest.intake.header import HeaderReader
+from everest.intake.json_file import JsonReader
+from everest.intake.submission import Submission
+from everest.opname.amounts import DecimalLocale
+
+MAX_FILE_BYTES = 64 * 1024 * 1024
+"""100,000 lines with long texts take about 20 MiB."""
+
+FileFormat = Literal["csv", "json"]
+FORMATS: Mapping[str, FileFormat] = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".json": "json"}
+
+_NOT_TEXT = {
+    b"PK\x03\x04": "berkas ini buku kerja Excel atau arsip zip; simpan dulu sebagai CSV UTF-8",
+    b"\xd0\xcf\x11\xe0": "berkas ini buku kerja Excel lama; simpan dulu sebagai CSV UTF-8",
+    b"\xff\xfe": "berkas ini UTF-16; simpan dulu sebagai CSV UTF-8",
+    b"\xfe\xff": "berkas ini UTF-16; simpan dulu sebagai CSV UTF-8",
+    b"\x1f\x8b": "berkas ini dimampatkan (gzip); buka dulu",
+    b"%PDF": "berkas ini PDF, bukan CSV atau JSON",
+}
+
+
+class FileUnreadable(EverestError):
+    """The file cannot be read."""
+
+    code = 404
+
+
+class FileRefused(EverestError):
+    """The file is not a document we can store; `problems` says why, all of it."""
+
+    code = 422
+
+    def __init__(self, path: Path, problems: Sequence[FileProblem]) -> None:
+        super().__init__(f"{path} was refused: {len(problems)} problem(s), nothing was stored")
+        self.problems = tuple(problems)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How to read a file. header: values given beside the file, as text, by field (None = not given)."""
+
+    header: Mapping[str, str | None] = field(default_factory=dict)
+    file_format: FileFormat | None = None
+    decimal: DecimalLocale | None = None
+    delimiter: str | None = None
+    is_correction: bool = False
+
+
+@dataclass(frozen=True)
+class FileDocument:
+    """A sound file: the document, and the line of the file for each of its lines (none for JSON)."""
+
+    submission: Submission
+    file_lines: tuple[int, ...] = ()
+
+    def file_line(self, baris: int | None) -> int | None:
+        return self.file_lines[baris - 1] if baris and baris <= len(self.file_lines) else None
+
+
+def _silent(done: int) -> None:
+    pass
+
+
+def file_size(path: Path) -> int:
+    """Bytes of a regular file. Raises FileUnreadable with a sentence for everything else."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError) as error:
+        raise FileUnreadable(f"{path} cannot be read: {_reason(error)}") from None
+    if not stat.S_ISREG(found.st_mode):
+        raise FileUnreadable(f"{path} is not a regular file; give a CSV or JSON file")
+    if found.st_size > MAX_FILE_BYTES:
+        raise FileUnreadable(f"{path} has {found.st_size:,} bytes, more than {MAX_FILE_BYTES:,}; split the document")
+    return found.st_size
+
+
+def read_file(path: Path, reading: Reading, progress: Progress = _silent) -> FileDocument:
+    """Raises FileUnreadable when there is no file to read, FileRefused with every problem at once."""
+    file_format = reading.file_format or FORMATS.get(path.suffix.lower())
+    if file_format is None:
+        raise FileUnreadable(f"{path}: neither .csv nor .json; say which with --format")
+    size = file_size(path)
+    problems: list[FileProblem] = []
+    header = HeaderReader(problems, COLUMN_NAMES if file_format == "csv" else {})
+    reader: CsvReader | JsonReader
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as stream:
+            _look_inside(stream, problems)
+            if problems:
+                raise FileRefused(path, problems)
+            if file_format == "csv":
+                reader = CsvReader(problems, header, reading.decimal, reading.delimiter)
+                reader.read(stream, progress)
+            else:
+                reader = JsonReader(problems, header, reading.decimal)
+                # One byte more than it had a moment ago would mean that it is still being written.
+                reader.read(stream.read(size + 1))
+    except OSError as error:
+        raise FileUnreadable(f"{path} cannot be read: {_reason(error)}") from None
+    progress(size)
+    header.take_options(reading.header)
+    if not problems and not reader.lines:
+        problems.append(FileProblem(None, "baris", "dokumen tidak punya baris"))
+    submission = header.submission(reader.lines, reading.is_correction)
+    if submission is None:
+        raise FileRefused(path, sorted(problems, key=_place))
+    return FileDocument(submission, tuple(reader.file_lines) if isinstance(reader, CsvReader) else ())
+
+
+def _look_inside(stream: BinaryIO, problems: list[FileProblem]) -> None:
+    start = stream.read(8)
+    stream.seek(0)
+    for magic, pesan in _NOT_TEXT.items():
+        if start.startswith(magic):
+            problems.append(FileProblem(None, "", pesan))
+
+
+def _place(problem: FileProblem) -> tuple[Any, ...]:
+    return (problem.baris or 0, problem.file_line or 0)
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)

@@ -1,0 +1,135 @@
+"""From what a person types to the job it means, and what stands in the rows about it. SELECTs only.
+
+A nota comes first: `12` is the nota 12 if there is one, else job 12. `#12` is always job 12.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+from everest.errors import Conflict, DocumentMissing
+from everest.store.database import Connection, load_queries
+
+_QUERIES = load_queries("intake")
+_SHADOW_ID = re.compile(r"#([1-9][0-9]{0,17})")
+
+ENDED = frozenset({"COMPLETED", "FAILED", "CANCELLED"})
+"""Statuses in which nothing happens until a person acts."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job (shadow row), its document and its posting. Instants are naive UTC; amounts in rupiah."""
+
+    shadow_id: int
+    transaksi_id: int | None
+    nomer_nota: str | None
+    workflow_id: int | None
+    publish_status: str
+    published_at: datetime | None
+    worker_status: str
+    worker_at: datetime | None
+    attempts: int
+    current_step: str | None
+    response: dict[str, Any] | None
+    error_code: int | None
+    error: str | None
+    dag_id: str | None
+    dag_run_id: str | None
+    n: int | None
+    dead_lettered_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    carrier_shadow_id: int | None
+    gudang_kode: str | None
+    tanggal_opname: date | None
+    diotorisasi_oleh: str | None
+    dibuat_oleh: str | None
+    jumlah_baris: int
+    posting_id: int | None
+    total_debet: Decimal | None
+    total_kredit: Decimal | None
+    baris_selisih: int | None
+    posted_at: datetime | None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.worker_status in ENDED
+
+    @property
+    def reason(self) -> str:
+        """Why it stands where it stands, in one line."""
+        return str((self.response or {}).get("message") or self.error or "")
+
+    @property
+    def problems(self) -> list[dict[str, Any]]:
+        found = (self.response or {}).get("errors")
+        return [error for error in found if isinstance(error, dict)] if isinstance(found, list) else []
+
+    def as_json(self) -> dict[str, Any]:
+        """Every column by its name: money as text, instants as UTC."""
+        return {name: _plain(value) for name, value in vars(self).items()}
+
+
+def find_jobs(conn: Connection, target: str) -> list[Job]:
+    """The jobs that `target` (a nota or a shadow id) means, one per document, oldest first. Raises DocumentMissing."""
+    number = _SHADOW_ID.fullmatch(target)
+    if number is None:
+        jobs = one_per_document([_job(row) for row in _QUERIES.jobs_of_nota(conn, nomer_nota=target)])
+        if jobs:
+            return jobs
+        if _QUERIES.staged_without_job(conn, nomer_nota=target):
+            raise DocumentMissing(f"nota {target} stands in staging but was never announced; its sender has to do that")
+        number = _SHADOW_ID.fullmatch("#" + target)
+    if number is not None:
+        jobs = [_job(row) for row in _QUERIES.job(conn, shadow_id=int(number[1]))]
+        if jobs:
+            return jobs
+    raise DocumentMissing(f"there is no nota {target}" + (f" and no job #{number[1]}" if number else ""))
+
+
+def find_job(conn: Connection, target: str, wanted: frozenset[str] = frozenset()) -> Job:
+    """The one job that `target` means. Of several documents of one nota, the only one whose status is among `wanted`.
+    Raises DocumentMissing, Conflict when it is not clear which one is meant."""
+    jobs = find_jobs(conn, target)
+    if len(jobs) > 1:
+        fitting = [job for job in jobs if job.worker_status in wanted]
+        if len(fitting) != 1:
+            found = ", ".join(f"#{job.shadow_id} ({job.worker_status})" for job in jobs)
+            raise Conflict(f"nota {target} has several documents; say which one: {found}")
+        return fitting[0]
+    return jobs[0]
+
+
+def one_per_document(jobs: list[Job]) -> list[Job]:
+    """Several senders may have announced one document: the carrier stands for all, else the newest."""
+    chosen: dict[tuple[int | None, int | None], Job] = {}
+    for job in jobs:
+        key = (job.transaksi_id, job.workflow_id if job.transaksi_id is None else None)
+        before = chosen.get(key)
+        if before is None or before.shadow_id != before.carrier_shadow_id:
+            chosen[key] = job
+    return list(chosen.values())
+
+
+def _job(row: dict[str, Any]) -> Job:
+    try:
+        response = json.loads(row["response"]) if row["response"] else None
+    except ValueError:
+        response = None
+    return Job(**{**row, "response": response if isinstance(response, dict) else None})
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=UTC).isoformat()
+    if isinstance(value, date):
+        return value.isoformat()
+    return value
