@@ -136,12 +136,16 @@ def _quantities(header: Header, lines: CountedLines, references: References) -> 
 def _costs(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
     rows = zip(lines.baris, lines.qty_sistem, lines.qty_fisik, lines.harga_pokok, strict=True)
     for number, sistem, fisik, harga in rows:
-        if harga or sistem is None or fisik is None or fisik == sistem:
+        if harga or not _is_number(sistem) or not _is_number(fisik) or fisik == sistem:
             continue
         if harga is None:
             yield Problem(number, "harga_pokok", "harga kosong pada baris yang punya selisih")
         elif not references.allow_zero_cost:
             yield Problem(number, "harga_pokok", "harga 0 pada baris yang punya selisih")
+
+
+def _is_number(value: Decimal | None) -> bool:
+    return value is not None and value.is_finite()
 
 
 def _numbers(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:

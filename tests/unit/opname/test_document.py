@@ -166,6 +166,7 @@ def test_lines_without_a_code_are_not_each_others_duplicates() -> None:
         ("A | | | 10 | 12 | 0", "harga_pokok", "harga 0"),
         ("A | | | 10 | 12 | 0.000000", "harga_pokok", "harga 0"),
         ("A | | | NaN | 12 | 5", "qty_sistem", "NaN"),
+        ("A | | | sNaN | 12 | 0", "qty_sistem", "NaN"),
         ("A | | | 10 | Infinity | 5", "qty_fisik", "Infinity"),
         ("A | | | 10 | 12 | -Infinity", "harga_pokok", "Infinity"),
         ("A | | | 10 | 12.00001 | 5", "qty_fisik", "4 desimal"),
