@@ -16,14 +16,14 @@ from urllib.parse import quote
 
 import httpx
 
+from ingest_consumer import airflow_marks
 from ingest_consumer.errors import AirflowRefused, AirflowUnavailable
 
 NOTE_MAX = 1000
 """Airflow's own limit on a note, in characters."""
 
-# A person's actions on a run as Airflow's event log names them; a clear makes an older mark void.
-_MARKS = ("patch_dag_run", "patch_task_instance", "patch_task_group_instances")
-_CLEARS = ("clear_dag_run", "post_clear_task_instances")
+EVENTS_MAX = 100
+"""Airflow's limit on a page; the newest entries decide."""
 
 
 class DagState(Enum):
@@ -89,38 +89,23 @@ class AirflowApi:
         if answer.status_code == 404:
             return None
         state = str(_json(answer).get("state"))
-        marked_by = self._marked_by(dag_id, run_id) if state in ("success", "failed") else None
-        return DagRun(state, marked_by)
+        return DagRun(state, self._marked_by(dag_id, run_id, state) if state in ("success", "failed") else None)
 
     def set_note(self, dag_id: str, run_id: str, text: str) -> None:
         """Shown beside the run in the UI; cut to Airflow's limit. Raises AirflowUnavailable or AirflowRefused."""
         note = text if len(text) <= NOTE_MAX else text[: NOTE_MAX - 1] + "…"
         self._call("PATCH", f"/dags/{_path(dag_id)}/dagRuns/{_path(run_id)}", {"note": note}, accept=(200,))
 
-    def _marked_by(self, dag_id: str, run_id: str) -> str | None:
-        """The person who set the run's present state by hand, from the event log; None if nobody did (or it is closed
-        to us). Our own notes are PATCHes too, but they carry no state."""
-        answer = self._call(
-            "GET",
-            "/eventLogs",
-            params={
-                "dag_id": dag_id,
-                "run_id": run_id,
-                "included_events": [*_MARKS, *_CLEARS],
-                "order_by": "-when",
-                "limit": 20,
-            },
-            accept=(200, 403),
-        )
-        if answer.status_code == 403:
-            return None
-        for entry in _json(answer).get("event_logs", []):
-            if entry.get("event") in _CLEARS:
-                return None
-            extra = str(entry.get("extra") or "")
-            if '"state"' in extra or '"new_state"' in extra:
-                return str(entry.get("owner") or "someone")
-        return None
+    def _marked_by(self, dag_id: str, run_id: str, state: str) -> str | None:
+        """The person who set the run's present state; None if nobody did (or the event log is closed to us)."""
+        of_run = self._events({"dag_id": dag_id, "run_id": run_id, "included_events": airflow_marks.OF_ONE_RUN})
+        of_several = self._events({"included_events": airflow_marks.OF_SEVERAL_RUNS})
+        return airflow_marks.marked_by([*of_run, *of_several], dag_id, run_id, state)
+
+    def _events(self, filters: dict[str, Any]) -> list[dict[str, Any]]:
+        newest_first = {**filters, "order_by": "-event_log_id", "limit": EVENTS_MAX}
+        answer = self._call("GET", "/eventLogs", params=newest_first, accept=(200, 403))
+        return [] if answer.status_code == 403 else list(_json(answer).get("event_logs", []))
 
     def _call(
         self,
