@@ -26,16 +26,23 @@ STACK_ENV = Path(__file__).resolve().parents[1] / ".local" / "stack.env"
 EMPTYING_PATIENCE_SECONDS = 10
 
 
+class Servers(dict[str, str]):
+    """Its values hold passwords: a failing test that prints its arguments must not print them."""
+
+    def __repr__(self) -> str:
+        return f"Servers({', '.join(sorted(self))})"
+
+
 @pytest.fixture(scope="session")
 def servers() -> Mapping[str, str]:
     """Where the servers are: EVEREST_* of the environment, else of .local/stack.env (`make up` writes it)."""
-    found = {}
+    found = Servers()
     if STACK_ENV.exists():
         for line in STACK_ENV.read_text().splitlines():
             name, _, value = line.removeprefix("export ").partition("=")
             if name.startswith("EVEREST_"):
                 found[name] = "".join(shlex.split(value))
-    found |= {name: value for name, value in os.environ.items() if name.startswith("EVEREST_")}
+    found.update({name: value for name, value in os.environ.items() if name.startswith("EVEREST_")})
     return found
 
 

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 
 import pytest
+
 from stack import manager
 from stack.layout import Layout
 from tests.acceptance.live import Live
@@ -20,9 +20,8 @@ def live(servers: Mapping[str, str]) -> Iterator[Live]:
     down = [name for name, state in states.items() if not state.is_running]
     if down:
         pytest.fail(f"not running: {', '.join(down)}; `make up` starts them, `make logs` says why they stopped")
-    kept = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
     root = str(layout.root)
-    yield Live({**servers, **kept, "PYTHONPATH": f"{root}:{root}/plugins"})
+    yield Live({**servers, "PYTHONPATH": f"{root}:{root}/plugins"})
 
 
 @pytest.fixture(autouse=True)

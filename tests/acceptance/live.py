@@ -11,12 +11,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pika
+
 from everest.settings import MysqlUrl
 from everest.store import database as store
 from stack import manager
@@ -48,7 +49,7 @@ def until(what: str, look: Callable[[], Any], every: float = 0.2, patience: floa
 class Live:
     """env: the variables of .local/stack.env."""
 
-    env: Mapping[str, str]
+    env: Mapping[str, str] = field(repr=False)
 
     # ------------------------------------------------------------------------------------------------ database
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+
 from tests import builders
 from tests.acceptance.live import Live, until
 from tests.builders import Document, Line
@@ -230,7 +231,13 @@ def test_a_run_that_a_person_marks_failed_in_airflow_is_a_499_until_somebody_run
         cursor.execute("SELECT id FROM so_headers_staging WHERE id = %s FOR UPDATE", (document.header_id,))
         live.publish(document.message)
         row = live.wait_for(document.shadow_id, "PROCESSING")
-        until("the task to wait", lambda: live.rows("SELECT id FROM workflow_steps WHERE workflow_id = (SELECT workflow_id FROM rabbit_publish_shadow WHERE id = %s)", document.shadow_id))  # noqa: E501
+        until(
+            "the task to wait",
+            lambda: live.rows(
+                "SELECT id FROM workflow_steps WHERE workflow_id = (SELECT workflow_id FROM rabbit_publish_shadow WHERE id = %s)",
+                document.shadow_id,
+            ),
+        )  # noqa: E501
         with live.airflow() as airflow:
             url = f"/dags/opname_posting/dagRuns/{row['dag_run_id']}"
             airflow.patch(url, json={"state": "failed"}).raise_for_status()

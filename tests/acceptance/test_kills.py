@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from tests.acceptance.live import Live, until
 from tests.acceptance.test_flow import assert_posted_once, count
 from tests.builders import Document
