@@ -33,7 +33,6 @@ READ_WAIT_S = 20
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(package_name="everest-ingest-consumer")
 def cli() -> None:
     """Between the queue and Airflow: publishes jobs, starts their DAG runs, looks after dead letters.
 

@@ -240,7 +240,8 @@ def test_a_database_connection_that_dies_while_waiting_is_opened_again(
 
 def kill_other_connections(rows: Rows) -> None:
     others = rows.do(
-        "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID() AND command = 'Sleep'"
+        "SELECT id FROM information_schema.processlist"
+        " WHERE db = DATABASE() AND id <> CONNECTION_ID() AND command = 'Sleep'"
     )
     assert others
     for (number,) in others:
