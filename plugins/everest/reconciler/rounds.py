@@ -154,6 +154,7 @@ class Reconciler:
             except Exception as error:
                 kind = f"job {job.shadow_id}"
                 self._complaints.say(kind, f"cannot repair {job.log_context}: {error!r}", logging.ERROR)
+                log.debug("cannot repair %s", job.log_context, exc_info=True)
             else:
                 self._complaints.over("Airflow")
         return changed
