@@ -18,7 +18,7 @@ from everest.errors import Conflict, DocumentMissing, DocumentRefused, Problem
 from everest.intake.submission import Authority, Submission
 from everest.intake.submit import ROWS_PER_STATEMENT, audit, insert_lines, line_chunks, naive, row_zone
 from everest.opname.document import LINE_COLUMNS, Header, input_hash, with_header_warehouse
-from everest.opname.steps import POSTING
+from everest.opname.steps import OPNAME
 from everest.opname.workflow import POST_OPNAME
 from everest.store.database import load_queries
 from everest.store.unit_of_work import UnitOfWork
@@ -155,7 +155,7 @@ def _keep(
 
 def _old_hash(tx: UnitOfWork, header: Header) -> str | None:
     try:
-        return input_hash(header, with_header_warehouse(header, tx.books.lines(header)), POSTING)
+        return input_hash(header, with_header_warehouse(header, tx.books.lines(header)), OPNAME)
     except ValueError:
         return None  # neither authorised nor dated: it never had one
 

@@ -20,7 +20,6 @@ from everest.opname.ports import Books, Leftovers, PostingSet
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-POSTING = "POSTING"
 OPNAME = "OPNAME"
 NO_VARIANCE = "tidak ada selisih"
 
@@ -156,7 +155,7 @@ def record_failure(state: dict[str, Any], step: Step, error: Exception) -> None:
     if transaksi_id is None:
         return
     books = step.tx.books
-    counted = _try_read(books, transaksi_id)
+    header = books.document(transaksi_id)
     problems = error.problems if isinstance(error, DocumentRefused) else ()
     books.record_attempt(
         transaksi_id,
@@ -164,7 +163,7 @@ def record_failure(state: dict[str, Any], step: Step, error: Exception) -> None:
         step.dag_run_id,
         "FAILED",
         getattr(error, "code", 500),
-        counted.input_hash if counted else None,
+        _counted(books, header).input_hash if header else None,
         problems or (Problem(None, "", str(error)),),
     )
 
@@ -173,13 +172,8 @@ def check_document(books: Books, header: Header, lines: DataFrame) -> list[Probl
     """Every problem that step 1 would find, for a document that is not stored yet (`submit --check`)."""
     effective = document.with_header_warehouse(header, lines)
     references = books.references(header, _warehouses(header, effective))
-    problems = document.validate(header, effective, references)
-    if header.diotorisasi_at is not None:
-        period = document.period_of(document.posting_instant(header))
-        problems += document.period_problems(header, books.closed_periods({period}))
-    if not any(problem.baris for problem in problems):
-        problems += _variance(effective)[1]
-    return problems
+    _, problems = _computed(header, effective, references)
+    return [*problems, *document.period_problems(header, books.closed_periods(_periods(header)))]
 
 
 # ----------------------------------------------------------------------------------------------------- helpers
@@ -192,21 +186,9 @@ def _read(books: Books, transaksi_id: int) -> Counted:
     return _counted(books, header)
 
 
-def _try_read(books: Books, transaksi_id: int) -> Counted | None:
-    header = books.document(transaksi_id)
-    if header is None or header.diotorisasi_at is None:
-        return None
-    return _counted(books, header)
-
-
 def _counted(books: Books, header: Header) -> Counted:
     lines = document.with_header_warehouse(header, books.lines(header))
-    if header.diotorisasi_at is None:
-        problem = Problem(None, "diotorisasi_at", "dokumen belum diotorisasi")
-        references = books.references(header, _warehouses(header, lines))
-        problems = document.validate(header, lines, references) or [problem]
-        raise DocumentRefused(_count_sentence(problems), problems)
-    return Counted(header, lines, document.input_hash(header, lines, POSTING))
+    return Counted(header, lines, document.input_hash(header, lines, OPNAME))
 
 
 def _settled(books: Books, counted: Counted) -> dict[str, Any] | None:
@@ -247,28 +229,23 @@ def _checked(books: Books, counted: Counted, lock: bool) -> Computed:
     change before the commit."""
     header, lines = counted.header, counted.lines
     warehouses = _warehouses(header, lines)
-    period = document.period_of(document.posting_instant(header))
-    locked_closed: frozenset[str] = frozenset()
+    periods = _periods(header)
     if lock:
-        locked_closed = frozenset({period} if books.lock_period(period) == "CLOSED" else ())
+        for period in periods:
+            books.lock_period(period)
         books.lock_warehouses(warehouses)
-    references: References = books.references(header, warehouses)
-    closed = locked_closed if lock else books.closed_periods({period})
-    data_problems = document.validate(header, lines, references)
-    period_problems = document.period_problems(header, closed)
-    values: DataFrame | None = None
-    if not data_problems:
-        values, data_problems = _variance(lines)
+    values, data_problems = _computed(header, lines, books.references(header, warehouses))
+    period_problems = document.period_problems(header, books.closed_periods(periods))
     movements = books.movements_since(header.snapshot_at, warehouses)
     stale = freshness.stale_problems(header, lines, movements)
     late = freshness.late_movement_problems(header, lines, movements)
-    over = [] if data_problems or values is None else limits.limit_problems(values, *books.limits(header.gudang_kode))
+    over = [] if data_problems else limits.limit_problems(values, *books.limits(header.gudang_kode))
     problems = [*data_problems, *period_problems, *stale, *late, *over]
     if data_problems:
         raise DocumentRefused(_count_sentence(problems), problems, 422)
     if period_problems:
-        raise DocumentRefused(f"periode {period} tutup", problems, 423)
-    if problems or values is None:
+        raise DocumentRefused(f"periode {', '.join(periods)} tutup", problems, 423)
+    if problems:
         raise DocumentRefused("hitungan perlu diputuskan orang sebelum diposting", problems, 409)
     from everest.opname import variance
 
@@ -276,11 +253,19 @@ def _checked(books: Books, counted: Counted, lock: bool) -> Computed:
     return Computed(values, surplus, shortage, sum(1 for qty in values["selisih_qty"] if qty))
 
 
-def _variance(lines: DataFrame) -> tuple[DataFrame, list[Problem]]:
+def _computed(header: Header, lines: DataFrame, references: References) -> tuple[DataFrame, list[Problem]]:
+    """The lines with their variance, and everything that is wrong with the data."""
     from everest.opname import variance
 
     result = variance.compute_variance(lines)
-    return result.frame, list(result.problems)
+    return result.frame, [*document.validate(header, lines, references), *result.problems]
+
+
+def _periods(header: Header) -> list[str]:
+    """The month the document posts in; none before somebody authorised it, which is a problem of its own."""
+    if header.diotorisasi_at is None:
+        return []
+    return [document.period_of(document.posting_instant(header))]
 
 
 def _warehouses(header: Header, lines: DataFrame) -> list[str]:
