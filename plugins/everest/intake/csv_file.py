@@ -94,7 +94,7 @@ class CsvReader:
             elif name in names:
                 flaw = f"judul kolom ini ada dua kali (kolom {names.index(name) + 1} dan {position})"
             if flaw:
-                self._problems.append(FileProblem(None, shown(cell) if name not in KNOWN_COLUMNS else name, flaw, 1))
+                self._problems.append(FileProblem(None, name if name in KNOWN_COLUMNS or name in FORBIDDEN else shown(cell), flaw, 1))
             names.append(None if flaw else name)
         for name in REQUIRED_COLUMNS:
             if name not in names:

@@ -1,0 +1,349 @@
+"""Files as people really send them: read exactly, or refused with everything that is wrong with them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from everest.intake.cells import FileProblem
+from everest.intake.csv_file import KNOWN_COLUMNS
+from everest.intake.files import FileDocument, FileRefused, FileUnreadable, Reading, read_file
+from everest.intake.submission import Line
+
+HEADER = {"nomer_nota": "SO-1", "gudang_kode": "GD-A", "tanggal_opname": "2026-08-31"}
+COLUMNS = "kode_barang,lot,gudang_kode,satuan,qty_sistem,qty_fisik,harga_pokok,alasan"
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write(content: str | bytes, name: str = "opname.csv") -> Path:
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+def read(path: Path, header: dict[str, str | None] | None = None, **options: Any) -> FileDocument:
+    return read_file(path, Reading(HEADER if header is None else header, **options))
+
+
+def problems(path: Path, header: dict[str, str | None] | None = None, **options: Any) -> list[FileProblem]:
+    with pytest.raises(FileRefused) as refused:
+        read(path, header, **options)
+    return list(refused.value.problems)
+
+
+def places(found: list[FileProblem]) -> list[tuple[int | None, str, int | None]]:
+    return [(problem.baris, problem.kolom, problem.file_line) for problem in found]
+
+
+# --------------------------------------------------------------------------------------------------- what is read
+
+
+def test_h45_codes_that_look_like_numbers_survive_unchanged(write: Write) -> None:
+    codes = ["00123", "8991234567890123456", "NA", "1e5", "null", "TRUE", "=1+1", "A B", "é😀"]
+    path = write(COLUMNS + "\n" + "".join(f"{code},{code},GD-B,PCS,1,1,1,\n" for code in codes))
+
+    lines = read(path).submission.lines
+
+    assert [(line.kode_barang, line.lot) for line in lines] == [(code, code) for code in codes]
+
+
+def test_a_line_is_read_with_all_its_columns_in_column_scale(write: Write) -> None:
+    path = write(COLUMNS + "\nBRG-1,L1,GD-B,PCS,10,12.5,1500.25,rusak\nBRG-2,,,,-3,0,,\n")
+
+    document = read(path)
+
+    assert document.submission.lines == (
+        Line("BRG-1", "L1", "GD-B", "PCS", Decimal("10.0000"), Decimal("12.5000"), Decimal("1500.250000"), "rusak"),
+        Line("BRG-2", "", None, None, Decimal("-3.0000"), Decimal("0.0000"), None, None),
+    )
+    assert document.file_lines == (2, 3)
+
+
+def test_h08_a_blank_count_is_not_counted_and_never_zero(write: Write) -> None:
+    (line,) = read(write(COLUMNS + "\nBRG-1,,,,10,,5,\n")).submission.lines
+
+    assert line.qty_fisik is None
+
+
+def test_h26_a_decimal_comma_is_read_only_where_it_was_declared(write: Write) -> None:
+    path = write("kode_barang;qty_sistem;qty_fisik;harga_pokok\nBRG-1;1.250;13,75;1.234.567,5\n")
+
+    (line,) = read(path, decimal="id").submission.lines
+    refused = problems(path)
+
+    assert line[4:7] == (Decimal("1250"), Decimal("13.75"), Decimal("1234567.5"))
+    assert places(refused) == [(1, "qty_fisik", 2), (1, "harga_pokok", 2)]
+    assert "1375" not in refused[0].pesan
+
+
+def test_h42_a_json_number_is_taken_from_its_text(write: Write) -> None:
+    text = json.dumps({**HEADER, "baris": [{"kode_barang": "A", "qty_sistem": 1, "qty_fisik": 2, "harga_pokok": 0}]})
+    path = write(text.replace('"harga_pokok": 0', '"harga_pokok": 9007199254740993.1234'), "opname.json")
+
+    (line,) = read(path, {}).submission.lines
+
+    assert str(line.harga_pokok) == "9007199254740993.123400"
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_the_delimiter_is_seen_in_the_header_and_quotes_may_hold_it(write: Write, delimiter: str) -> None:
+    names = delimiter.join(["kode_barang", "qty_sistem", "qty_fisik", "harga_pokok", "alasan"])
+    path = write(f'{names}\nBRG-1{delimiter}1{delimiter}1{delimiter}1{delimiter}"a, ""b""; c"\n')
+
+    (line,) = read(path).submission.lines
+
+    assert line.alasan == 'a, "b"; c'
+
+
+def test_a_byte_order_mark_dos_line_ends_and_upper_case_titles_are_no_problem(write: Write) -> None:
+    path = write(b"\xef\xbb\xbfKode_Barang,QTY_SISTEM, qty_fisik ,harga_pokok\r\nBRG-1,1,2,3\r\n,,,\r\n\r\n")
+
+    assert [line.kode_barang for line in read(path).submission.lines] == ["BRG-1"]
+
+
+def test_the_header_may_stand_in_columns_or_in_options_and_agree(write: Write) -> None:
+    path = write(
+        "nomer_nota,gudang_dokumen,tanggal_opname,snapshot_at,transaksi_id,kode_barang,qty_sistem,qty_fisik,harga_pokok\n"
+        "SO-9,GD-B,2026-08-31,2026-08-31 17:00 WIB,77,BRG-1,1,1,1\n"
+        "SO-9,,2026-08-31,2026-08-31 17:00 WIB,,BRG-2,1,1,1\n"
+    )
+
+    submission = read(path, {"nomer_nota": "SO-9", "tanggal_posting": "2026-09-01"}).submission
+
+    assert (submission.nomer_nota, submission.gudang_kode, submission.transaksi_id) == ("SO-9", "GD-B", 77)
+    assert submission.snapshot_at == datetime(2026, 8, 31, 10, tzinfo=UTC)
+    assert submission.tanggal_posting == date(2026, 9, 1)
+
+
+def test_trailing_blank_cells_that_a_spreadsheet_left_out_are_blank(write: Write) -> None:
+    path = write("kode_barang,qty_sistem,qty_fisik,harga_pokok,lot,alasan\nBRG-1,1,1,1\n")
+
+    assert read(path).submission.lines[0].lot == ""
+
+
+# ------------------------------------------------------------------------------------------------ what is refused
+
+
+def test_h02a_every_flaw_of_a_large_file_is_named_by_row_column_and_file_line(write: Write) -> None:
+    rows = 20_000
+    path = write(COLUMNS + "\n" + "".join(f"ITM-{n},,,,sepuluh,12,mahal,\n" for n in range(rows)))
+
+    found = problems(path)
+
+    expected = [(n, column, n + 1) for n in range(1, rows + 1) for column in ("qty_sistem", "harga_pokok")]
+    assert places(found) == expected
+
+
+def test_all_problems_of_titles_rows_and_options_come_at_once(write: Write) -> None:
+    path = write(
+        "kode_barang,kode_barang,qty_sistem,qty_fisik,warna,diotorisasi_oleh\n"
+        " A1,A1,1,1.23456,merah,budi\n"
+        "B2,B2,100000000000000,1,merah,budi,lagi\n"
+    )
+
+    found = problems(path, {"nomer_nota": "SO-1 ", "tanggal_opname": "31/08/2026"})
+
+    assert places(found) == [
+        (None, "--nota", None),
+        (None, "--tanggal-opname", None),
+        (None, "gudang_dokumen", None),
+        (None, "kode_barang", 1),
+        (None, "'warna'", 1),
+        (None, "diotorisasi_oleh", 1),
+        (None, "harga_pokok", 1),
+        (1, "kode_barang", 2),
+        (1, "qty_fisik", 2),
+        (2, "", 3),
+    ]
+    assert "orang yang login" in found[5].pesan
+
+
+@pytest.mark.parametrize(
+    ("cell", "word"),
+    [
+        ("A\x00B", "U+0000"),
+        ("A\x07B", "U+0007"),
+        ("A\u200b", "U+200B"),
+        (" A", "spasi"),
+        ("A\u00a0", "spasi"),
+        ("x" * 65, "65 karakter"),
+        ("", "kosong"),
+    ],
+)
+def test_a_code_that_would_meet_another_one_unseen_is_refused(write: Write, cell: str, word: str) -> None:
+    (found,) = problems(write(f"kode_barang,qty_sistem,qty_fisik,harga_pokok\n{cell},1,1,1\n"))
+
+    assert (found.baris, found.kolom) == (1, "kode_barang")
+    assert word in found.pesan
+
+
+def test_broken_encoding_is_named_by_its_cell(write: Write) -> None:
+    path = write(b"kode_barang,qty_sistem,qty_fisik,harga_pokok,alasan\nA,1,1,1,baik\nB\xff,1,1,1,r\xe9sum\xe9\n")
+
+    found = problems(path)
+
+    assert places(found) == [(2, "kode_barang", 3), (2, "alasan", 3)]
+    assert all("UTF-8" in problem.pesan for problem in found)
+    str(found[0]).encode()  # what is shown of a broken byte can be printed
+
+
+def test_a_text_with_a_line_break_or_control_character_is_refused(write: Write) -> None:
+    path = write('kode_barang,qty_sistem,qty_fisik,harga_pokok,alasan\nA,1,1,1,"dua\nbaris"\nB,1,1,1,x\x1b[2J\n')
+
+    assert places(problems(path)) == [(1, "alasan", 2), (2, "alasan", 4)]
+
+
+@pytest.mark.parametrize(
+    "number", ["1,5", "1e3", "NaN", "Infinity", "１２", "0x10", "1_000", "--1", "1.23456", "9" * 5000]
+)
+def test_a_quantity_that_is_not_plainly_a_number_is_refused(write: Write, number: str) -> None:
+    (found,) = problems(write(f'kode_barang,qty_sistem,qty_fisik,harga_pokok\nA,1,"{number}",1\n'))
+
+    assert (found.baris, found.kolom, found.file_line) == (1, "qty_fisik", 2)
+
+
+def test_a_row_with_too_many_cells_is_not_shifted_into_place(write: Write) -> None:
+    found = problems(write("kode_barang,qty_sistem,qty_fisik,harga_pokok\nA,10,13,75,1500\nB,1,1\n"))
+
+    assert places(found) == [(1, "", 2), (2, "harga_pokok", 3)]
+
+
+def test_a_stray_quote_is_named_and_the_rows_after_it_are_still_read(write: Write) -> None:
+    found = problems(write('kode_barang,qty_sistem,qty_fisik,harga_pokok\n"A"x,1,1,1\nB,satu,1,1\n"C,1,1,1\nD,1,1,1\n'))
+
+    assert places(found) == [(None, "", 2), (None, "", 4), (1, "qty_sistem", 3)]
+
+
+def test_a_delimiter_that_could_be_two_is_not_guessed(write: Write) -> None:
+    path = write("kode barang,qty;qty_fisik\nA,1;2\n")
+
+    (found,) = problems(path)
+
+    assert "--delimiter" in found.pesan
+
+
+def test_rows_that_name_different_documents_are_refused(write: Write) -> None:
+    path = write("nomer_nota,kode_barang,qty_sistem,qty_fisik,harga_pokok\nSO-1,A,1,1,1\nSO-2,B,1,1,1\n")
+
+    assert places(problems(path)) == [(2, "nomer_nota", 3)]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("snapshot_at", "2026-08-31 17:00"),
+        ("snapshot_at", "2026-08-31"),
+        ("snapshot_at", "2026-08-31T25:00:00Z"),
+        ("tanggal_opname", "2026-02-30"),
+        ("tanggal_opname", "0206-08-31"),
+        ("tanggal_posting", "20260831"),
+        ("transaksi_id", "0"),
+        ("transaksi_id", "12.0"),
+        ("transaksi_id", str(2**63)),
+    ],
+)
+def test_a_header_value_that_could_mean_two_things_is_refused(write: Write, field: str, value: str) -> None:
+    path = write("kode_barang,qty_sistem,qty_fisik,harga_pokok\nA,1,1,1\n")
+
+    (found,) = problems(path, {**HEADER, field: value})
+
+    assert found.kolom == "--" + field.replace("_", "-")
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        (b"", "judul"),
+        (b"kode_barang,qty_sistem,qty_fisik,harga_pokok\n", "tidak punya baris"),
+        (b"PK\x03\x04rest", "Excel"),
+        (b"\xff\xfek\x00o\x00", "UTF-16"),
+    ],
+)
+def test_a_file_without_a_document_says_what_it_is(write: Write, content: bytes, word: str) -> None:
+    (found,) = problems(write(content))
+
+    assert word in found.pesan
+
+
+def test_only_regular_files_of_a_known_kind_are_read(tmp_path: Path, write: Write) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    paths = [tmp_path, tmp_path / "pipe.csv", Path("/dev/zero"), tmp_path / "absent.csv", write("x", "opname.xlsx")]
+
+    for path in paths:
+        with pytest.raises(FileUnreadable):
+            read(path, file_format=None if path.suffix == ".xlsx" else "csv")
+
+
+def test_every_column_that_is_read_is_a_column_of_the_tables(write: Write) -> None:
+    assert set(KNOWN_COLUMNS) == set(COLUMNS.split(",")) | {
+        "nomer_nota",
+        "gudang_dokumen",
+        "tanggal_opname",
+        "tanggal_posting",
+        "snapshot_at",
+        "transaksi_id",
+        "submit_token",
+    }
+
+
+# ------------------------------------------------------------------------------------------------------------ JSON
+
+
+def test_json_names_every_flaw_by_line_and_field(write: Write) -> None:
+    path = write(
+        """{"nomer_nota": "SO-1", "nomer_nota": "SO-1", "gudang_kode": "GD-A", "tanggal_opname": "2026-08-31",
+        "otorisasi_level": 9, "baris": [
+          {"kode_barang": 123, "qty_sistem": true, "qty_fisik": [1], "harga_pokok": 1e99},
+          {"kode_barang": "A", "kode_barang": "B", "qty_sistem": "1", "qty_fisik": null},
+          7,
+          {"kode_barang": "\\ud800", "gudang_kode": "", "qty_sistem": 1.00001, "qty_fisik": 1, "harga_pokok": 1, "x": 1}
+        ]}""",
+        "opname.json",
+    )
+
+    found = problems(path, {})
+
+    assert [(problem.baris, problem.kolom) for problem in found] == [
+        (None, "'nomer_nota'"),
+        (None, "otorisasi_level"),
+        (1, "kode_barang"),
+        (1, "qty_sistem"),
+        (1, "qty_fisik"),
+        (1, "harga_pokok"),
+        (2, "'kode_barang'"),
+        (2, "harga_pokok"),
+        (3, ""),
+        (4, "'x'"),
+        (4, "kode_barang"),
+        (4, "gudang_kode"),
+        (4, "qty_sistem"),
+    ]
+    assert '"123"' in found[2].pesan
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"[]", b"{", b"nul", b'{"baris": NaN}', b"[" * 100_000, b'{"baris": {}}', b'{"a": "\xff"}', b"9" * 10_000],
+)
+def test_json_that_is_no_document_is_refused_with_a_reason(write: Write, content: bytes) -> None:
+    assert problems(write(content, "opname.json"))
+
+
+def test_json_keeps_whole_numbers_exponents_and_null_apart(write: Write) -> None:
+    text = '{"baris": [{"kode_barang": "A", "qty_sistem": 1e2, "qty_fisik": -0.0, "harga_pokok": null, "lot": null}]}'
+
+    (line,) = read(write(text, "opname.json")).submission.lines
+
+    assert (str(line.qty_sistem), str(line.qty_fisik), line.harga_pokok, line.lot) == ("100.0000", "0.0000", None, "")
