@@ -11,7 +11,6 @@ from stack import processes
 from stack.layout import Layout, StackError
 
 MANAGER_SECONDS = 120
-REST_SECONDS = 5
 
 
 def down(layout: Layout) -> None:
@@ -28,7 +27,7 @@ def down(layout: Layout) -> None:
             time.sleep(0.2)
             print("." if int((time.monotonic() - began) * 5) % 5 == 0 else "", end="", flush=True)
         print()
-    processes.end(find, REST_SECONDS)
+    processes.end_all(layout)
     if layout.socket_dir != layout.run:
         shutil.rmtree(layout.socket_dir, ignore_errors=True)
     left = find()

@@ -26,6 +26,9 @@ def main(name: str) -> None:
         Path(layout.data / "postgresql" / "postmaster.pid").unlink(missing_ok=True)
     stack = Stack.open(layout)
     argv = stack.command(name)
+    if name in processes.SERVERS:
+        # What they drop where they stand (Erlang's crash dumps) stays out of the checkout. Root may enter any folder.
+        os.chdir(layout.data / ("rabbitmq" if name == "epmd" else name))
     os.execvpe(argv[0], argv, stack.environment(name))
 
 

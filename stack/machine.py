@@ -75,7 +75,9 @@ class ServiceUser:
                     f"the user {name} cannot reach {layout.root}: a folder on the way is closed to others."
                     " Put the checkout somewhere that is not, for example below /srv or /opt"
                 )
-            switch += [f"--inh-caps=-all,+{capability}", f"--ambient-caps=-all,+{capability}"]
+            right = f"-all,+{capability}"
+            # no_setuid_fixup: access(2), by which Erlang judges its files, would else ask as if it were not given.
+            switch += ["--securebits=+no_setuid_fixup", f"--inh-caps={right}", f"--ambient-caps={right}"]
         return cls(name, entry.pw_uid, entry.pw_gid, (*switch, "--"))
 
     @property

@@ -115,7 +115,8 @@ def start(layout: Layout, shell: Mapping[str, str] = os.environ) -> None:
 
 def is_answering(layout: Layout) -> bool:
     try:
-        return bool(_server(layout).getState()["statename"] == "RUNNING")
+        with _server(layout) as server:
+            return bool(server.getState()["statename"] == "RUNNING")
     except (OSError, Fault):
         return False
 
@@ -123,7 +124,9 @@ def is_answering(layout: Layout) -> bool:
 def states(layout: Layout) -> dict[str, State]:
     """The state of each program. Raises OSError when the manager does not answer."""
     answer = {}
-    for row in _server(layout).getAllProcessInfo():
+    with _server(layout) as server:
+        rows = server.getAllProcessInfo()
+    for row in rows:
         seconds = int(row["now"]) - int(row["start"]) if row["statename"] == "RUNNING" else 0
         answer[row["name"]] = State(row["name"], row["statename"], int(row["pid"]), seconds, row["spawnerr"])
     return answer
@@ -131,13 +134,13 @@ def states(layout: Layout) -> dict[str, State]:
 
 def start_program(layout: Layout, program: Program) -> None:
     """Asks for a start without waiting for it; one that is at it already is fine."""
-    with _tolerating(60):  # ALREADY_STARTED
-        _server(layout).startProcess(f"{program.group}:{program.name}", False)
+    with _tolerating(60), _server(layout) as server:  # 60 = ALREADY_STARTED
+        server.startProcess(f"{program.group}:{program.name}", False)
 
 
 def stop_program(layout: Layout, program: Program) -> None:
-    with _tolerating(70):  # NOT_RUNNING
-        _server(layout).stopProcess(f"{program.group}:{program.name}", True)
+    with _tolerating(70), _server(layout) as server:  # 70 = NOT_RUNNING
+        server.stopProcess(f"{program.group}:{program.name}", True)
 
 
 def fingerprint(stack: Stack, program: Program) -> str:
@@ -170,6 +173,10 @@ def _tolerating(code: int) -> Iterator[None]:
             raise StackError(f"the process manager refused: {fault.faultString}") from None
 
 
-def _server(layout: Layout) -> Any:
+@contextlib.contextmanager
+def _server(layout: Layout) -> Iterator[Any]:
     transport = SupervisorTransport(None, None, f"unix://{layout.socket}")
-    return ServerProxy("http://127.0.0.1", transport=transport).supervisor
+    try:
+        yield ServerProxy("http://127.0.0.1", transport=transport).supervisor
+    finally:
+        transport.close()

@@ -44,7 +44,7 @@ class Ports:
 
     @classmethod
     def choose(cls, env: Mapping[str, str] = os.environ, earlier: Ports | None = None) -> Ports:
-        """The environment decides, then the earlier choice, then the default. Raises StackError listing what is wrong."""
+        """The environment decides, then the earlier choice, then the default. Raises StackError."""
         problems: list[str] = []
 
         def number(name: str) -> int | None:

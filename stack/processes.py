@@ -13,13 +13,18 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from stack.layout import Layout
 
 MARK = "EVEREST_STACK"
 PROGRAM_MARK = "EVEREST_STACK_PROGRAM"
+
+# What they hold is on disk or in a row, so a short time to end is enough; a database closes its files first.
+SERVERS = frozenset({"epmd", "mariadb", "postgresql", "rabbitmq"})
+PATIENCE_SECONDS = 5
+SERVER_PATIENCE_SECONDS = 30
 
 
 @dataclass(frozen=True)
@@ -29,9 +34,10 @@ class Process:
     pid: int
     started: int
     program: str
+    parent: int = field(default=0, compare=False)
 
     def is_alive(self) -> bool:
-        state, started = _stat(self.pid)
+        state, _, started = _stat(self.pid)
         return started == self.started and state != "Z"
 
     def send(self, number: signal.Signals) -> None:
@@ -52,32 +58,47 @@ def find(layout: Layout, programs: Iterable[str] | None = None) -> list[Process]
         program = _program_of(layout, entry)
         if program is None or (wanted is not None and program not in wanted):
             continue
-        state, started = _stat(pid)
+        state, parent, started = _stat(pid)
         if state not in ("", "Z"):
-            found.append(Process(pid, started, program))
+            found.append(Process(pid, started, program, parent))
     return found
 
 
 def end(search: Callable[[], list[Process]], patience_seconds: float) -> int:
     """Asks what `search` finds to end, then, after `patience_seconds`, makes it. Returns how many there were.
 
-    It searches again until nothing is left: a process may have forked while it was being ended.
+    A parent is asked, not its children: it knows in which order to end them. It searches again until nothing is left:
+    a process may have forked while it was being ended.
     """
     seen: set[Process] = set()
+    asked: set[Process] = set()
     deadline = time.monotonic() + patience_seconds
     limit = deadline + 15
     while processes := search():
         forced = time.monotonic() >= deadline
+        pids = {process.pid for process in processes}
         for process in processes:
             if forced:
                 process.send(signal.SIGKILL)
-            elif process not in seen:
+            elif process not in asked and process.parent not in pids:
                 process.send(signal.SIGTERM)
+                asked.add(process)
         seen.update(processes)
         if time.monotonic() > limit:
             break
         time.sleep(0.05)
     return len(seen)
+
+
+def end_all(layout: Layout) -> int:
+    """Ends every process of ours that runs without its manager, the servers last. Returns how many there were."""
+    if not find(layout):
+        return 0
+
+    def others() -> list[Process]:
+        return [process for process in find(layout) if process.program not in SERVERS]
+
+    return end(others, PATIENCE_SECONDS) + end(lambda: find(layout), SERVER_PATIENCE_SECONDS)
 
 
 def manager(layout: Layout) -> Process | None:
@@ -105,24 +126,19 @@ def _program_of(layout: Layout, entry: Path) -> str | None:
     return None
 
 
-def _stat(pid: int) -> tuple[str, int]:
-    """State letter and start time; ('', 0) when it is gone."""
+def _stat(pid: int) -> tuple[str, int, int]:
+    """State letter, parent and start time; ('', 0, 0) when it is gone."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return "", 0
+        return "", 0, 0
     columns = text.rpartition(")")[2].split()
-    return columns[0], int(columns[19])
+    return columns[0], int(columns[1]), int(columns[19])
 
 
 def _self_and_ancestors() -> set[int]:
     pids, pid = set(), os.getpid()
     while pid > 0 and pid not in pids:
         pids.add(pid)
-        try:
-            pid = int(
-                Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[1]
-            )
-        except (OSError, ValueError):
-            break
+        pid = _stat(pid)[1]
     return pids

@@ -69,14 +69,15 @@ def prepare_rabbitmq(stack: Stack) -> None:
     if not cookie.exists():
         write_private(cookie, stack.credentials.erlang_cookie, user.owner)
         cookie.chmod(0o400)
-    definitions = config / "rabbitmq-definitions.json"
+    # In the folder it works in: a path with a space is not understood in rabbitmq.conf.
+    definitions = home / "definitions.json"
     write_private(definitions, json.dumps(rabbitmq_definitions(stack), indent=2, sort_keys=True), user.owner)
     text = render(
         "rabbitmq.conf",
         amqp_port=stack.ports.amqp,
         management_port=stack.ports.rabbitmq_management,
         prometheus_port=stack.ports.rabbitmq_prometheus,
-        definitions=definitions,
+        definitions=definitions.name,
     )
     write_private(config / "rabbitmq.conf", text, user.owner)
     write_private(config / "rabbitmq-plugins", "[rabbitmq_management, rabbitmq_prometheus].\n", user.owner)

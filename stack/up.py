@@ -24,7 +24,7 @@ Check = Callable[[Stack], str | None]  # None when it works, else what is in the
 
 SLOWEST_START_SECONDS = 180
 POLL_SECONDS = 0.2
-LEFTOVER_PATIENCE_SECONDS = 20
+DEATHS = 4  # so often may a program end before it is said that it does not start
 
 
 def up(layout: Layout) -> None:
@@ -42,7 +42,6 @@ def up(layout: Layout) -> None:
         stack.save()
         rise = _Rise(stack)
         rise.servers()
-        rise.schemas()
         rise.airflow()
         rise.workers()
         write_env_file(stack)
@@ -51,8 +50,7 @@ def up(layout: Layout) -> None:
 
 
 def _start_manager(stack: Stack) -> None:
-    leftovers = partial(processes.find, stack.layout)
-    ended = processes.end(leftovers, LEFTOVER_PATIENCE_SECONDS) if leftovers() else 0
+    ended = processes.end_all(stack.layout)
     if ended:
         print(f"ended {ended} processes that an earlier start had left behind")
     ports.require_free(stack.ports, ports.OFFSETS)
@@ -81,22 +79,24 @@ class _Rise:
         for prepare in (servers.prepare_mariadb, servers.prepare_postgresql, servers.prepare_rabbitmq, airflow.prepare):
             prepare(self.stack)
         self._start({"epmd": _always})
-        self._start(
-            {
-                "mariadb": servers.mariadb_answers,
-                "postgresql": servers.postgresql_answers,
-                "rabbitmq": servers.rabbitmq_answers,
-            }
-        )
+        # The broker takes longest and nobody needs it before the consumer: its wait comes after the schemas.
+        fresh = self._begin(["rabbitmq"])
+        self._start({"mariadb": servers.mariadb_answers, "postgresql": servers.postgresql_answers})
+        self._schemas()
+        self._await(fresh, {"rabbitmq": servers.rabbitmq_answers})
 
-    def schemas(self) -> None:
+    def _schemas(self) -> None:
         def books() -> None:
             cli = (
                 ["everest", "migrate"]
                 if _exists(self.stack, "plugins/everest/__main__.py")
                 else ["everest.store.migrations"]
             )
-            airflow.run_python(self.stack, ["-m", *cli], "the books' schema could not be migrated")
+            airflow.run_python(
+                self.stack,
+                ["-m", *cli],
+                "the books' schema could not be migrated (`make clean` would start from nothing)",
+            )
 
         def metadata() -> None:
             servers.provision_postgresql(self.stack)
@@ -117,18 +117,16 @@ class _Rise:
         self._wait("the DAGs", airflow.knows_dag)
 
     def workers(self) -> None:
-        code = {
-            "consumer": "ingest_consumer/__main__.py",
-            "relay": "ingest_consumer/__main__.py",
-            "reconciler": "plugins/everest/reconciler.py",
-        }
-        self._start({name: _always for name, file in code.items() if _exists(self.stack, file)})
+        self._start({"consumer": _always, "relay": _always, "reconciler": _always})
 
     def _start(self, checks: dict[str, Check]) -> None:
-        """Starts what does not run or has changed, then waits until each answers."""
+        self._await(self._begin(list(checks)), checks)
+
+    def _begin(self, names: list[str]) -> list[str]:
+        """Starts those that do not run or have changed, and names them."""
         states = manager.states(self.stack.layout)
         fresh = []
-        for name in checks:
+        for name in names:
             program, state = by_name(name), states[name]
             mark = manager.fingerprint(self.stack, program)
             if state.is_running and self._marks.get(name) == mark:
@@ -141,8 +139,11 @@ class _Rise:
             fresh.append(name)
         write_private(self._marks_file, json.dumps(self._marks, indent=2))
         self.started += fresh
+        return fresh
+
+    def _await(self, fresh: list[str], checks: dict[str, Check]) -> None:
         for name in fresh:
-            self._wait(name, partial(_is_up, name=name, check=checks[name]), name)
+            self._wait(name, _Watch(name, checks[name]).is_up, name)
 
     def _wait(self, what: str, check: Check, program: str | None = None) -> None:
         problem: str | None = None
@@ -157,26 +158,33 @@ class _Rise:
             raise StackError(f"{what} did not come up within {SLOWEST_START_SECONDS} s: {problem}{hint}")
 
 
+class _Watch:
+    """Follows one program until it is up, or gives up when it ends again and again."""
+
+    def __init__(self, name: str, check: Check) -> None:
+        self.name, self.check = name, check
+        self._pids: set[int] = set()
+
+    def is_up(self, stack: Stack) -> str | None:
+        """None when the manager says it runs (it has lived for its first seconds) and its own check agrees."""
+        state = manager.states(stack.layout)[self.name]
+        self._pids |= {state.pid} - {0}
+        if state.state == "FATAL" or len(self._pids) > DEATHS:
+            raise StackError(f"{self.name} ends as soon as it starts: {state.problem or self._last_words(stack)}")
+        return self.check(stack) if state.is_running else f"the process is {state.state.lower()}"
+
+    def _last_words(self, stack: Stack) -> str:
+        log = stack.layout.logs / f"{self.name}.log"
+        text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+        return "\n  ".join(["", *text.strip().splitlines()[-12:]])
+
+
 def _exists(stack: Stack, file: str) -> bool:
     return (stack.layout.root / file).exists()
 
 
 def _always(stack: Stack) -> str | None:
     return None
-
-
-def _is_up(stack: Stack, name: str, check: Check) -> str | None:
-    """The manager says it runs (it has lived for some seconds) and its own check agrees."""
-    state = manager.states(stack.layout)[name]
-    if state.state == "FATAL":
-        raise StackError(f"{name} does not start: {state.problem or _last_words(stack, name)}")
-    return check(stack) if state.is_running else f"the process is {state.state}"
-
-
-def _last_words(stack: Stack, name: str) -> str:
-    log = stack.layout.logs / f"{name}.log"
-    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-    return "\n  ".join(["", *text.strip().splitlines()[-12:]])
 
 
 @contextmanager
