@@ -89,9 +89,7 @@ def test_one_paused_dag_does_not_hold_up_another_workflow(
     airflow.dags["opname_reversal"] = {"is_paused": True}
     vhost.declare()
     paused, ready = rows.ours(5002), rows.ours(5003)
-    rows.do(
-        "UPDATE workflow_runs SET workflow = 'opname_reversal', dag_id = 'opname_reversal' WHERE idempotency_key = '5002'"
-    )
+    rows.do("UPDATE workflow_runs SET workflow = 'opname_reversal' WHERE id = %s", rows.get(paused)["workflow_id"])
     rows.do("UPDATE rabbit_publish_shadow SET dag_id = 'opname_reversal' WHERE id = %s", paused)
     vhost.publish(rows.body(paused, workflow="opname_reversal"))
     vhost.publish(rows.body(ready))
