@@ -19,7 +19,7 @@ def domain_problems(
     corrects: transaksi_id of the document that this corrects; what the submission leaves out is taken from it.
     """
     header = _header(tx, submission, authority, corrects)
-    lines = line_frame((baris, *line) for baris, line in enumerate(submission.lines, start=1))
+    lines = line_frame([(baris, *line) for baris, line in enumerate(submission.lines, start=1)])
     problems = check_document(tx.books, header, lines)
     if submission.snapshot_at is not None and submission.snapshot_at > tx.now:
         problems.insert(0, Problem(None, "snapshot_at", f"snapshot {submission.snapshot_at} ada di masa depan"))

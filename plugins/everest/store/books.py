@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -100,7 +101,7 @@ class MysqlBooks:
         )
 
     def lines(self, header: Header) -> DataFrame:
-        return _frame(_ROWS.lines(self._conn, header_id=header.header_id), LINE_COLUMNS)
+        return _frame(_all(_ROWS.lines_cursor(self._conn, header_id=header.header_id)), LINE_COLUMNS)
 
     def references(self, header: Header, warehouses: Iterable[str]) -> References:
         accounts = self._document_accounts(header.gudang_kode)
@@ -146,14 +147,14 @@ class MysqlBooks:
     def movements_since(self, snapshot_at: datetime, warehouses: Iterable[str]) -> DataFrame:
         utc = _naive(snapshot_at)
         foreign = snapshot_at.astimezone(self._settings.foreign_zone).replace(tzinfo=None)
-        rows = _ROWS.movements_since(
+        rows = _ROWS.movements_since_cursor(
             self._conn,
             codes=sorted(set(warehouses)),
             snapshot_utc=utc,
             snapshot_foreign=foreign,
             earliest=min(utc, foreign),
         )
-        return _frame(rows, MOVEMENT_COLUMNS)
+        return _frame(_all(rows), MOVEMENT_COLUMNS)
 
     def posting_of(self, nomer_nota: str, transaksi_id: int) -> PostingSet | None:
         row = _QUERIES.posting_of(self._conn, nomer_nota=nomer_nota, transaksi_id=transaksi_id)
@@ -181,7 +182,7 @@ class MysqlBooks:
         return warnings
 
     def _differences(self, header: Header, values: DataFrame) -> list[str]:
-        stored = list(_ROWS.values_of(self._conn, transaksi_id=header.transaksi_id))
+        stored = _all(_ROWS.values_of_cursor(self._conn, transaksi_id=header.transaksi_id))
         if not stored:
             return []
         names = VALUE_COLUMNS[1:]
@@ -321,14 +322,21 @@ class MysqlBooks:
         )
 
 
-def _frame(rows: Iterable[tuple[Any, ...]], columns: Sequence[str]) -> DataFrame:
+def _all(selected: AbstractContextManager[Any]) -> Sequence[tuple[Any, ...]]:
+    """Every row of a select at once: row by row, 20,000 of them cost three times as much in the client."""
+    with selected as cursor:
+        rows: Sequence[tuple[Any, ...]] = cursor.fetchall()
+    return rows
+
+
+def _frame(rows: Sequence[tuple[Any, ...]], columns: Sequence[str]) -> DataFrame:
     """Objects as the driver gave them: pandas would make a float of a decimal column and NaN of None."""
     from pandas import DataFrame as Frame
 
-    return Frame(list(rows), columns=list(columns), dtype=object)
+    return Frame(rows, columns=list(columns), dtype=object)
 
 
-def line_frame(rows: Iterable[tuple[Any, ...]]) -> DataFrame:
+def line_frame(rows: Sequence[tuple[Any, ...]]) -> DataFrame:
     """Counted lines that are not stored yet, in the shape in which `lines` gives the stored ones."""
     return _frame(rows, LINE_COLUMNS)
 
