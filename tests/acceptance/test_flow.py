@@ -124,8 +124,7 @@ def by_command(live: Live, document: Document, row: dict[str, Any]) -> None:
 
 
 def by_replay(live: Live, document: Document, row: dict[str, Any]) -> None:
-    (letter,) = live.dead_letters(document.shadow_id)
-    live.run("ingest_consumer", "dead-letters", "replay", letter["letter"])
+    live.run("ingest_consumer", "dead-letters", "replay", document.nomer_nota)
 
 
 def by_hand(live: Live, document: Document, row: dict[str, Any]) -> None:
@@ -134,7 +133,7 @@ def by_hand(live: Live, document: Document, row: dict[str, Any]) -> None:
         while True:
             method, properties, body = channel.basic_get(DEAD_LETTER_QUEUE)
             assert method is not None, "the dead letter is there"
-            if json.loads(body).get("shadow_id") == document.shadow_id:
+            if body == json.dumps(document.message).encode():
                 channel.basic_publish("everest.jobs.x", "job.process", body, properties, mandatory=True)
                 channel.basic_ack(method.delivery_tag)
                 return
