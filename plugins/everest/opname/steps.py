@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from everest.errors import DocumentRefused, DuplicateKey, Problem
@@ -47,11 +48,19 @@ class Step(Protocol):
 
 @dataclass(frozen=True)
 class Counted:
-    """A document as read in this transaction: locked header, effective lines, and the hash of both."""
+    """A document as read in this transaction: the header, and on first use its effective lines and the hash of both.
+    A step that needs no line, as the second one normally does, reads none of the 20,000."""
 
     header: Header
-    lines: DataFrame
-    input_hash: str
+    books: Books
+
+    @cached_property
+    def lines(self) -> DataFrame:
+        return document.with_header_warehouse(self.header, self.books.lines(self.header))
+
+    @cached_property
+    def input_hash(self) -> str:
+        return document.input_hash(self.header, self.lines, OPNAME)
 
 
 @dataclass(frozen=True)
@@ -163,7 +172,7 @@ def record_failure(state: dict[str, Any], step: Step, error: Exception) -> None:
         step.dag_run_id,
         "FAILED",
         getattr(error, "code", 500),
-        _counted(books, header).input_hash if header else None,
+        Counted(header, books).input_hash if header else None,
         problems or (Problem(None, "", str(error)),),
     )
 
@@ -183,12 +192,7 @@ def _read(books: Books, transaksi_id: int) -> Counted:
     header = books.lock_document(transaksi_id)
     if header is None:
         raise DocumentRefused(f"dokumen transaksi {transaksi_id} tidak ada di so_headers_staging", code=404)
-    return _counted(books, header)
-
-
-def _counted(books: Books, header: Header) -> Counted:
-    lines = document.with_header_warehouse(header, books.lines(header))
-    return Counted(header, lines, document.input_hash(header, lines, OPNAME))
+    return Counted(header, books)
 
 
 def _settled(books: Books, counted: Counted) -> dict[str, Any] | None:
