@@ -92,6 +92,13 @@ def list_letters(as_json: bool) -> None:
     click.echo(f"{len(letters)} dead letters" if letters else "no dead letters")
 
 
+def _login() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, ImportError, OSError):  # a container whose user has no name
+        return "unknown"
+
+
 def _selection(command: Callable[..., None]) -> Callable[..., None]:
     """The ways to say which letters; the same for replay and drop."""
     for option in (
@@ -99,7 +106,7 @@ def _selection(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--shadow", "shadow_ids", type=int, multiple=True, help="By shadow id; repeatable."),
         click.option("--letter", "keys", multiple=True, help="By the letter's own key from `list`; repeatable."),
         click.option("--all", "everything", is_flag=True, help="Every letter."),
-        click.option("--actor", default=getpass.getuser, show_default="your login", help="For the audit log."),
+        click.option("--actor", default=_login, show_default="your login", help="For the audit log."),
     ):
         command = option(command)
     return command

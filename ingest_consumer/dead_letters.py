@@ -96,10 +96,9 @@ class Box:
 def opened(connection: pika.BlockingConnection, database: Database, wait_s: int) -> Iterator[Box | None]:
     """Every letter of the queue, None when another reader has them for longer than `wait_s`."""
     name = database.lock_name("letters")
-    with database.transaction() as conn:
-        if shadow.queries.get_lock(conn, name=name, wait_seconds=wait_s) != 1:
-            yield None
-            return
+    if not _lock(database, name, wait_s):
+        yield None
+        return
     channel = connection.channel()
     try:
         yield Box(channel, _read(channel, database))
@@ -108,6 +107,15 @@ def opened(connection: pika.BlockingConnection, database: Database, wait_s: int)
         if database.is_open:  # a lost connection has freed the lock already
             with database.transaction() as conn:
                 shadow.queries.release_lock(conn, name=name)
+
+
+def _lock(database: Database, name: str, wait_s: int) -> bool:
+    """Second by second: one long wait would outlast the timeout of the connection."""
+    for wait_seconds in (0, *(1 for _ in range(wait_s))):
+        with database.transaction() as conn:
+            if shadow.queries.get_lock(conn, name=name, wait_seconds=wait_seconds) == 1:
+                return True
+    return False
 
 
 def settle(connection: pika.BlockingConnection, database: Database, wait_s: int) -> int:

@@ -89,6 +89,7 @@ class Delivery:
         self._message: Message | None = None
         self._run: tuple[str, str] | None = None  # (dag_id, dag_run_id) once the run is ours to wait for
         self._triggered = False
+        self._nota_told = False
         # an earlier CAS for the dead letter may have committed without anybody rejecting: then reject in any case
         self._may_owe_letter = redelivered or self._was_dead
         self._received_at = means.clock()
@@ -141,8 +142,9 @@ class Delivery:
         wrong = mismatch(message, row)
         if wrong or row is None:
             return Verdict(Outcome.REJECT, wrong or "no shadow row")
-        if message.nota is not None and message.nota != row.nomer_nota:
-            self._means.complaints.say("nota", f"shadow row {row.id} is nota {row.nomer_nota!r}, not {message.nota!r}")
+        if message.nota not in (None, row.nomer_nota) and not self._nota_told:
+            self._nota_told = True
+            log.warning("shadow row %s is nota %a, the message says %a", row.id, row.nomer_nota, message.nota)
         if row.worker_status == "PENDING":
             return self._pending(message, row)
         if row.worker_status == "PROCESSING":

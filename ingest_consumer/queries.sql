@@ -51,7 +51,7 @@ SELECT s.id, s.workflow_id, :exchange, :routing_key, :body, UTC_TIMESTAMP(6) + I
 FROM rabbit_publish_shadow s
 WHERE s.id = :shadow_id
   AND NOT EXISTS (
-      SELECT 1 FROM outbox o WHERE o.shadow_id = :shadow_id AND o.published_at IS NULL AND o.body = :body
+      SELECT 1 FROM outbox o WHERE o.shadow_id = :shadow_id AND o.published_at IS NULL AND o.exchange = :exchange AND o.body = :body
   );
 
 -- name: lock_run^
@@ -118,14 +118,20 @@ SELECT COALESCE(IS_USED_LOCK(:name) = CONNECTION_ID(), 0);
 SELECT RELEASE_LOCK(:name);
 
 -- name: due_of_waiting
--- Timers that came due while their job waits: the relay wakes those before it publishes.
+-- Timers that came due while their job waits, among the rows that are published next.
 SELECT o.body, s.id, s.dag_run_id
-FROM outbox o
+FROM (
+    SELECT shadow_id, exchange, body FROM outbox
+    WHERE published_at IS NULL AND available_at <= UTC_TIMESTAMP(6)
+    ORDER BY available_at, id
+    LIMIT :batch
+) o
 JOIN rabbit_publish_shadow s ON s.id = o.shadow_id
-WHERE o.published_at IS NULL AND o.available_at <= UTC_TIMESTAMP(6) AND o.exchange = :exchange
-  AND s.worker_status = 'WAITING'
-ORDER BY o.available_at, o.id
-LIMIT :batch;
+WHERE o.exchange = :exchange AND s.worker_status = 'WAITING';
+
+-- name: waiting_runs
+-- Of these jobs, those that wait, and the run each of them announces.
+SELECT id, dag_run_id FROM rabbit_publish_shadow WHERE id IN :shadow_ids AND worker_status = 'WAITING';
 
 -- name: wake!
 UPDATE rabbit_publish_shadow

@@ -100,15 +100,14 @@ class Relay:
             due = list(queries.due_of_waiting(conn, exchange=JOBS_EXCHANGE, batch=self._settings.relay_batch))
             for body, shadow_id, dag_run_id in due:
                 # an answer that came first has announced another run: that timer is stale and wakes nobody
-                if dag_run_id is not None and _fields(body).get("dag_run_id") == dag_run_id:
+                if _announces(body, dag_run_id):
                     queries.wake(conn, shadow_id=shadow_id, dag_run_id=dag_run_id)
 
     def _publish_due(self, channel: BlockingChannel) -> int:
         published: list[int] = []
         shadow_ids: list[int] = []
         with self._database.transaction() as conn:
-            rows = list(queries.take_due(conn, batch=self._settings.relay_batch))
-            for row in rows:
+            for row in _awake(conn, list(queries.take_due(conn, batch=self._settings.relay_batch))):
                 try:
                     if not channel.is_open:  # the row before cost us the channel
                         channel = self._open_channel()
@@ -204,6 +203,18 @@ class Relay:
     def _drop_broker(self) -> None:
         connection, self._connection, self._channel = self._connection, None, None
         broker.close_quietly(connection)
+
+
+def _awake(conn: Connection, rows: list[Any]) -> list[Any]:
+    """Without the timers that came due after `_wake` looked: their message would reach a job that still waits, be
+    acked as such, and the job would never wake. The next round wakes them."""
+    shadow_ids = tuple({row[1] for row in rows if row[1] is not None and row[2] == JOBS_EXCHANGE})
+    waiting = dict(queries.waiting_runs(conn, shadow_ids=shadow_ids)) if shadow_ids else {}
+    return [row for row in rows if not (row[2] == JOBS_EXCHANGE and _announces(row[4], waiting.get(row[1])))]
+
+
+def _announces(body: str, dag_run_id: str | None) -> bool:
+    return dag_run_id is not None and _fields(body).get("dag_run_id") == dag_run_id
 
 
 def _publish(channel: BlockingChannel, row: Any) -> None:

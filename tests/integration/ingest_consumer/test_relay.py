@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from ingest_consumer import shadow
+from ingest_consumer.relay import Relay
 from ingest_consumer.settings import Settings
 from tests.queue_rig import Rows, Running, Vhost, until
 
@@ -105,6 +106,29 @@ def test_a_delay_that_comes_due_wakes_its_job_before_the_message_is_out(
 
     until(lambda: rows.get(shadow_id)["worker_status"] == "PENDING", "woken")
     assert rows.outbox()[0]["published_at"] is None
+
+
+def test_a_timer_that_comes_due_between_the_look_and_the_publishing_is_left_for_the_next_round(
+    vhost: Vhost, running: Running, settings: Settings, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its message would be acked as that of a job that waits, and the job would never wake."""
+    shadow_id = announce(rows, 6030)
+    rows.end(shadow_id, "WAITING")
+    rounds: list[Relay] = []
+    wake = Relay._wake
+
+    def sees_nothing_the_first_time(relay: Relay) -> None:
+        rounds.append(relay)
+        if len(rounds) > 1:
+            wake(relay)
+
+    monkeypatch.setattr(Relay, "_wake", sees_nothing_the_first_time)
+    running.relay(settings)
+
+    until(lambda: is_published(rows, shadow_id), "published")
+    assert rows.get(shadow_id)["worker_status"] == "PENDING"
+    running.stop()
+    assert len(rounds) > 1
 
 
 def test_a_timer_that_an_answer_has_overtaken_wakes_nobody(
