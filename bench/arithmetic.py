@@ -1,0 +1,59 @@
+"""P3: the variance alone, exact decimals, against the same arithmetic in float64.
+
+Both have their data in memory in the form they work on: ours a frame of Decimal objects as the driver gives them, the
+floor numpy arrays. The floor subtracts, multiplies, rounds to cents and splits surplus from shortage, and is wrong about
+some of the cents; that is why it is not what we do.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from bench import documents
+from bench.measure import Result, Run, against_floor, side_by_side
+from everest.opname import variance
+from everest.opname.lines import LINE_COLUMNS
+from pandas import DataFrame
+
+LINES = 100_000
+PAIRS = 9
+INNER = 5
+"""Repetitions within one measurement of the floor, which takes about a millisecond."""
+
+
+def p3(smoke: bool) -> list[Result]:
+    count, pairs = (500, 1) if smoke else (LINES, PAIRS)
+    counted = documents.lines(count, seed=3)
+    rows = [(number, *line) for number, line in enumerate(counted, start=1)]
+    frame = DataFrame(rows, columns=["baris", *type(counted[0])._fields], dtype=object)[list(LINE_COLUMNS)]
+    sistem, fisik, harga = (
+        frame[name].to_numpy().astype(np.float64) for name in ("qty_sistem", "qty_fisik", "harga_pokok")
+    )
+
+    def ours(_: int) -> float:
+        began = time.perf_counter()
+        result = variance.compute_variance(frame)
+        took = time.perf_counter() - began
+        if result.problems or len(result.frame) != count:
+            raise RuntimeError("the variance of a valid document has problems")
+        return took
+
+    def floor(_: int) -> float:
+        began = time.perf_counter()
+        for _again in range(INNER):
+            selisih = fisik - sistem
+            nilai = np.round(selisih * harga, 2)
+            debet, kredit = np.maximum(nilai, 0.0), np.maximum(-nilai, 0.0)
+            total = debet.sum() + kredit.sum()
+        took = (time.perf_counter() - began) / INNER
+        exact = sum(variance.totals(variance.compute_variance(frame).frame)) if smoke else None
+        if exact is not None and abs(float(exact) - total) > 1:
+            raise RuntimeError(f"the floor computes something else: {total} against {exact}")
+        return took
+
+    ours(0)
+    floor(0)
+    runs = [Run(value, bottom) for value, bottom in side_by_side(pairs, ours, floor)]
+    what = f"variance alone, {count:,} lines, exact decimals"
+    return [against_floor("P3", what, "s", "the same in float64 numpy, in memory", runs, must=60, aim=20)]
