@@ -24,6 +24,20 @@ HEARTBEAT_S = 30
 
 def send(database: Database, env: Mapping[str, str], submission: Submission) -> int:
     """Staging and shadow rows, then a bare message: {"transaksi_id", "shadow_id", "nota"}. Returns the shadow id."""
+    transaksi_id, shadow_id = write_rows(database, submission)
+    # As a PHP program would: the ids as text, nothing but what it knows.
+    body = json.dumps({"transaksi_id": str(transaksi_id), "shadow_id": str(shadow_id), "nota": submission.nomer_nota})
+    with closing(broker.connect(env["EVEREST_AMQP_URL"], "demo: the web application", HEARTBEAT_S)) as connection:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        channel.basic_publish(
+            JOBS_EXCHANGE, ROUTING_KEY, body.encode(), pika.BasicProperties(delivery_mode=2), mandatory=True
+        )
+    return shadow_id
+
+
+def write_rows(database: Database, submission: Submission) -> tuple[int, int]:
+    """The rows alone: (transaksi_id, shadow_id)."""
     nota = submission.nomer_nota
     with database.transaction() as tx:
         conn = tx.conn
@@ -59,12 +73,4 @@ def send(database: Database, env: Mapping[str, str], submission: Submission) -> 
         payload = json.dumps({"transaksi_id": transaksi_id, "nota": nota})
         _QUERIES.web_shadow(conn, transaksi_id=transaksi_id, nomer_nota=nota, payload=payload)
         shadow_id = last_insert_id(conn)
-    # As a PHP program would: the ids as text, nothing but what it knows.
-    body = json.dumps({"transaksi_id": str(transaksi_id), "shadow_id": str(shadow_id), "nota": nota})
-    with closing(broker.connect(env["EVEREST_AMQP_URL"], "demo: the web application", HEARTBEAT_S)) as connection:
-        channel = connection.channel()
-        channel.confirm_delivery()
-        channel.basic_publish(
-            JOBS_EXCHANGE, ROUTING_KEY, body.encode(), pika.BasicProperties(delivery_mode=2), mandatory=True
-        )
-    return shadow_id
+    return transaksi_id, shadow_id

@@ -8,12 +8,12 @@ import click
 
 from everest import bootstrap
 from everest.cli import output
-from everest.errors import EverestError
+from everest.errors import Conflict, EverestError
 from everest.intake import lookup
 from everest.intake.lookup import Job
 from everest.intake.submit import audit
 from everest.opname.workflow import POST_OPNAME
-from everest.store.unit_of_work import Database
+from everest.store.unit_of_work import Database, UnitOfWork
 from everest.workflow import engine, runner
 
 FAILED, NOT_POSSIBLE = 1, 3
@@ -65,7 +65,7 @@ def post(ctx: click.Context, nota: str, take_over: bool, reason: str | None, as_
             job = lookup.find_job(tx.conn, nota)
             ticket = None
             if job.worker_status not in FINAL:
-                ticket = engine.take_over(tx, POST_OPNAME, job.shadow_id, take_running=take_over)
+                ticket = _take_over(tx, job, take_over)
                 audit(
                     tx.conn,
                     actor=output.operator(),
@@ -91,6 +91,15 @@ def post(ctx: click.Context, nota: str, take_over: bool, reason: str | None, as_
         _tell(job, answer)
     if job.worker_status != "COMPLETED":
         ctx.exit(FAILED if job.has_ended else NOT_POSSIBLE)
+
+
+def _take_over(tx: UnitOfWork, job: Job, take_running: bool) -> engine.Ticket:
+    try:
+        return engine.take_over(tx, POST_OPNAME, job.shadow_id, take_running=take_running)
+    except Conflict as conflict:
+        if job.worker_status == "PROCESSING" and not take_running:
+            raise Conflict(f"{conflict.message}; if that will never end, --take-over posts it here") from conflict
+        raise
 
 
 def _walk(database: Database, ticket: engine.Ticket) -> None:
@@ -119,7 +128,7 @@ def _tell(job: Job, answer: dict[str, Any]) -> None:
         if answer.get("posting_id") is not None:
             sides = f"debit {output.rupiah(answer['total_debet'])}, credit {output.rupiah(answer['total_kredit'])}"
             line += f" (posting {answer['posting_id']}, {sides})"
-        click.echo(line)
+        click.echo(output.plain(line))
         return
-    click.echo(line, err=True)
+    click.echo(output.plain(line), err=True)
     output.print_problems([output.problem_line(problem) for problem in job.problems])

@@ -56,7 +56,16 @@ def error_answer(code: int, message: str, errors: Sequence[Mapping[str, Any]] = 
 
 
 def complain(message: str) -> None:
-    click.echo(f"Error: {message}", err=True)
+    click.echo(f"Error: {plain(message)}", err=True)
+
+
+def plain(text: str) -> str:
+    """Rows of other programs may hold anything; a terminal must not obey it."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode() for char in text
+    )
 
 
 def print_problems(problems: Sequence[str]) -> None:
@@ -64,7 +73,7 @@ def print_problems(problems: Sequence[str]) -> None:
     shown = problems
     if sys.stderr.isatty():
         shown = problems[:MAX_PROBLEMS_ON_SCREEN]
-    click.echo("\n".join(f"  {problem}" for problem in shown), err=True)
+    click.echo(plain("\n".join(f"  {problem}" for problem in shown)), err=True)
     if len(shown) < len(problems):
         click.echo(f"  and {len(problems) - len(shown)} more; add `2> problems.txt` or --json for all", err=True)
 

@@ -84,23 +84,23 @@ def _view(jobs: list[Job]) -> Group:
 
 def _table(job: Job) -> Table:
     table = Table(
-        show_header=False, title=f"{escape(job.nomer_nota or 'job')} · job #{job.shadow_id}", title_justify="left"
+        show_header=False, title=f"{_safe(job.nomer_nota or 'job')} · job #{job.shadow_id}", title_justify="left"
     )
     table.add_column(style="dim")
     table.add_column(overflow="fold")
     step = f" at {job.current_step}" if job.current_step and not job.has_ended else ""
     table.add_row("status", f"{output.styled(job.worker_status)}{step}, since {output.wib(job.worker_at)}")
     if job.reason:
-        table.add_row("reason", escape(f"{job.error_code}: {job.reason}" if job.error_code else job.reason))
+        table.add_row("reason", _safe(f"{job.error_code}: {job.reason}" if job.error_code else job.reason))
     if job.transaksi_id is not None:
         table.add_row(
-            "transaksi", f"{job.transaksi_id}, warehouse {escape(str(job.gudang_kode))}, {job.jumlah_baris} lines"
+            "transaksi", f"{job.transaksi_id}, warehouse {_safe(str(job.gudang_kode))}, {job.jumlah_baris} lines"
         )
         people = f"{job.dibuat_oleh or '-'}, authorised by {job.diotorisasi_oleh or '-'}"
-        table.add_row("submitted by", escape(people))
+        table.add_row("submitted by", _safe(people))
     table.add_row("message", f"{job.publish_status} {output.wib(job.published_at)}".rstrip())
     if job.dag_run_id:
-        table.add_row("DAG run", f"{escape(job.dag_run_id)} ({job.attempts} started)")
+        table.add_row("DAG run", f"{_safe(job.dag_run_id)} ({job.attempts} started)")
     if job.posting_id is not None:
         sides = f"debit {output.rupiah(job.total_debet)}, credit {output.rupiah(job.total_kredit)}"
         lines = f"{job.baris_selisih} lines with variance"
@@ -111,20 +111,26 @@ def _table(job: Job) -> Table:
     return table
 
 
+def _safe(text: str) -> str:
+    """Neither markup nor control characters of a row reach the terminal."""
+    return escape(output.plain(text))
+
+
 def _problems(job: Job) -> Iterator[Text]:
     for problem in job.problems[:MAX_PROBLEMS]:
-        yield Text(f"  {output.problem_line(problem)}")
+        yield Text(output.plain(f"  {output.problem_line(problem)}"))
     if len(job.problems) > MAX_PROBLEMS:
         yield Text(f"  and {len(job.problems) - MAX_PROBLEMS} more; --json shows all")
 
 
 def _next(job: Job) -> Text:
     """What a person can do now."""
-    nota = shlex.quote(job.nomer_nota or "")
+    nota = shlex.quote(output.plain(job.nomer_nota or ""))
     if job.worker_status != "FAILED":
         return Text("" if job.has_ended else "It goes on by itself; --watch follows it.")
     again = f"python -m everest rerun '#{job.shadow_id}'"
     if job.error_code in (422, 423) and job.nomer_nota:
         correct = f"python -m everest submit FILE --replace --nota {nota} --transaksi-id {job.transaksi_id}"
         return Text(f"Correct it: {correct}\nThen run it again: {again}")
-    return Text(f"Run it again when the reason is gone: {again}")
+    drop = f"python -m ingest_consumer dead-letters drop --shadow {job.shadow_id} --reason ..."
+    return Text(f"Run it again when the reason is gone: {again}\nOr give it up: {drop}")

@@ -146,7 +146,7 @@ def _tell_submitted(
         facts |= {"baris": result.lines, "already_submitted": False}
         hint = f"{result.lines} lines stored. Follow it: python -m everest status {nota} --watch"
     elif result.same_content:
-        message = f"already submitted: {result.nomer_nota} is job #{result.shadow_id} ({result.worker_status})"
+        message = f"already submitted: {result.nomer_nota} is {_job(result)}"
         facts |= {"worker_status": result.worker_status, "already_submitted": True}
         hint = "Nothing was stored." + (
             " To submit it anew, give a --token." if result.worker_status == "CANCELLED" else ""
@@ -154,13 +154,19 @@ def _tell_submitted(
     else:
         same = "token" if submission.transaksi_id is None else "transaksi_id"
         raise Conflict(
-            f"already submitted with other content: this {same} is {result.nomer_nota}, job #{result.shadow_id}"
-            f" ({result.worker_status}); nothing was stored. Correct a FAILED document with --replace"
+            f"already submitted with other content: this {same} is {result.nomer_nota}, {_job(result)};"
+            f" nothing was stored. Correct a FAILED document with --replace"
         )
     if as_json:
         output.print_json({"status": "success", "code": 200, "message": message, **facts})
     else:
         click.echo(f"{message[0].upper()}{message[1:]}. {hint}")
+
+
+def _job(result: AlreadySubmitted) -> str:
+    if result.shadow_id is None:
+        return f"transaksi {result.transaksi_id}, stored by another program that has not announced it"
+    return f"job #{result.shadow_id} ({result.worker_status})"
 
 
 def _tell_replaced(result: Replaced, as_json: bool) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
@@ -25,6 +26,8 @@ COLUMN_NAMES = {"gudang_kode": WAREHOUSE_OF_DOCUMENT}
 _HEADER_BY_COLUMN = {COLUMN_NAMES.get(name, name): name for name in HEADER_FIELDS}
 KNOWN_COLUMNS = (*LINE_FIELDS, *_HEADER_BY_COLUMN)
 MAX_COLUMNS = 64
+MAX_LINE_CHARS = 64 * 1024
+"""Of one line of the file; all cells of a row at their longest take 1,000."""
 
 ROWS_PER_REPORT = 500
 Progress = Callable[[int], None]
@@ -52,7 +55,7 @@ class CsvReader:
             delimiter = self._delimiter or self._find_delimiter(first)
             if delimiter is None:
                 return
-            rows = _Rows(_chain(first, text), delimiter, self._problems)
+            rows = _Rows(_bounded(first, text), delimiter, self._problems)
             names = self._columns(rows)
             if names:
                 self._read_rows(rows, names, progress, stream)
@@ -94,7 +97,9 @@ class CsvReader:
             elif name in names:
                 flaw = f"judul kolom ini ada dua kali (kolom {names.index(name) + 1} dan {position})"
             if flaw:
-                self._problems.append(FileProblem(None, name if name in KNOWN_COLUMNS or name in FORBIDDEN else shown(cell), flaw, 1))
+                self._problems.append(
+                    FileProblem(None, name if name in KNOWN_COLUMNS or name in FORBIDDEN else shown(cell), flaw, 1)
+                )
             names.append(None if flaw else name)
         for name in REQUIRED_COLUMNS:
             if name not in names:
@@ -161,7 +166,7 @@ class _Rows:
             except csv.Error as error:
                 last = self._reader.line_num
                 until = f" sampai {last}" if last > self.file_line else ""
-                pesan = f"tanda kutip tidak pada tempatnya atau tidak ditutup (baris {self.file_line}{until}: {error})"
+                pesan = f"baris {self.file_line}{until} tidak terbaca; periksa tanda kutip ({error})"
                 self._problems.append(FileProblem(None, "", pesan, self.file_line))
                 if until:
                     return
@@ -169,10 +174,11 @@ class _Rows:
             yield row
 
 
-def _chain(first: str, rest: io.TextIOWrapper) -> Iterator[str]:
-    if first:
-        yield first
-    yield from rest
+def _bounded(first: str, rest: io.TextIOWrapper) -> Iterator[str]:
+    for line in itertools.chain([first] if first else [], rest):
+        if len(line) > MAX_LINE_CHARS:
+            raise csv.Error(f"longer than {MAX_LINE_CHARS} characters")
+        yield line
 
 
 def _names(line: str, delimiter: str) -> list[str]:

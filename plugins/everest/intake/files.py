@@ -19,8 +19,8 @@ from everest.intake.json_file import JsonReader
 from everest.intake.submission import Submission
 from everest.opname.amounts import DecimalLocale
 
-MAX_FILE_BYTES = 64 * 1024 * 1024
-"""100,000 lines with long texts take about 20 MiB."""
+MAX_FILE_BYTES = 32 * 1024 * 1024
+"""100,000 lines of JSON with long texts take about 25 MiB."""
 
 FileFormat = Literal["csv", "json"]
 FORMATS: Mapping[str, FileFormat] = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".json": "json"}

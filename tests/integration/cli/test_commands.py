@@ -188,6 +188,7 @@ def test_post_leaves_a_document_at_work_alone_unless_told_to_take_it_over(
 
     assert (asked.exit_code, told.exit_code) == (3, 0)
     assert "at work" in asked.stderr
+    assert "--take-over" in asked.stderr
     (audit,) = rows(connection, "SELECT * FROM audit_log WHERE action = 'post'")
     assert audit["shadow_id"] == 1
 
@@ -250,6 +251,16 @@ def test_an_unknown_document_is_named(everest: Everest, command: str) -> None:
 
     assert result.exit_code == 4
     assert result.stderr == "Error: there is no nota 99 and no job #99\n"
+
+
+def test_a_row_of_another_program_cannot_speak_to_the_terminal(everest: Everest, connection: Any) -> None:
+    nota = "SO\x1b[2J[red]"
+    document = builders.document(connection, nomer_nota=nota)
+
+    shown = everest("status", f"#{document.shadow_id}").stdout
+
+    assert "\x1b" not in shown
+    assert "SO\\x1b[2J[red]" in shown
 
 
 # ---------------------------------------------------------------------------------------------------- environment

@@ -298,6 +298,26 @@ def test_every_column_that_is_read_is_a_column_of_the_tables(write: Write) -> No
     }
 
 
+def test_size_has_limits_and_a_sentence_for_each(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("everest.intake.csv_file.MAX_LINES", 2)
+    monkeypatch.setattr("everest.intake.json_file.MAX_LINES", 2)
+    titles = "kode_barang,qty_sistem,qty_fisik,harga_pokok\n"
+    line = '{"kode_barang": "A", "qty_sistem": 1, "qty_fisik": 1, "harga_pokok": 1}'
+
+    rows = problems(write(titles + "A,1,1,1\n" * 3))
+    objects = problems(write(f'{{"baris": [{line}, {line}, {line}]}}', "opname.json"))
+    cells = problems(write(titles + "," * 70_000))
+    columns = problems(write("x," * 65 + "x\nA\n"))
+
+    assert ["2" in found[0].pesan for found in (rows, objects)] == [True, True]
+    assert (rows[0].file_line, cells[0].file_line) == (4, 2)
+    assert "66 kolom" in columns[0].pesan
+
+    monkeypatch.setattr("everest.intake.files.MAX_FILE_BYTES", 10)
+    with pytest.raises(FileUnreadable, match="more than 10"):
+        read(write(titles))
+
+
 # ------------------------------------------------------------------------------------------------------------ JSON
 
 
