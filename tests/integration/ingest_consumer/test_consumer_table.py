@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import timedelta
 from typing import Any
 
@@ -168,6 +169,24 @@ def test_a_dead_letter_moved_back_by_hand_is_run_again(
     assert (row["n"], row["error"], row["error_code"], row["dead_lettered_at"]) == (2, None, None, None)
     assert [message["shadow_id"] for message in rows.outbox()] == [shadow_id]
     assert rows.do("SELECT actor, action FROM audit_log") == (("dead-letter queue", "rerun"),)
+
+
+def test_a_failed_row_that_is_redelivered_is_rejected_even_with_the_marks_of_a_dead_letter(
+    vhost: Vhost, running: Running, settings: Settings, rows: Rows
+) -> None:
+    """A crash had prevented its rejection; nobody asked for a rerun."""
+    vhost.declare()
+    shadow_id = rows.ours(1017, run_status="failed", worker_status="FAILED", error_code=422)
+    vhost.publish(rows.body(shadow_id), headers={"x-everest-dead": "1"})
+    with closing(vhost.connect()) as connection:  # taken and given back: from now on it is redelivered
+        method, _, _ = connection.channel().basic_get(QUEUE)
+        assert method is not None
+
+    running.consumer(settings)
+
+    until(lambda: vhost.depth(DLQ) == 1, "dead-lettered")
+    assert rows.get(shadow_id)["worker_status"] == "FAILED"
+    assert rows.outbox() == []
 
 
 def test_a_moved_back_letter_that_cannot_run_again_goes_back_instead_of_vanishing(
