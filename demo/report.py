@@ -29,7 +29,7 @@ LIST_SECONDS = 30
 def print_documents(documents: list[Followed]) -> None:
     table = Table(title="What became of them", title_justify="left")
     for heading in ("document", "nota", "status"):
-        table.add_column(heading, overflow="fold")
+        table.add_column(heading, overflow="fold", no_wrap=heading != "document")
     for heading in ("seconds", "debit", "credit", "lines"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("reason", overflow="fold")
