@@ -113,36 +113,33 @@ FROM transaksi_values
 WHERE transaksi_id = :transaksi_id
 ORDER BY baris;
 
+-- name: hold_values(transaksi_id)
+-- The same, unchanged until the transaction ends: the stock card is made of them.
+SELECT baris, kode_barang, lot, gudang_kode, qty_sistem, qty_fisik, harga_pokok, selisih_qty, nilai_debet, nilai_kredit
+FROM transaksi_values
+WHERE transaksi_id = :transaksi_id
+ORDER BY baris
+LOCK IN SHARE MODE;
+
 -- name: delete_values(transaksi_id)!
 -- Makes room for this attempt's lines.
 DELETE FROM transaksi_values WHERE transaksi_id = :transaksi_id;
 
--- name: insert_values(transaksi_id, rows)!
--- The computed lines of this attempt.
+-- name: insert_values(transaksi_id, header_id, gudang_kode, rows)!
+-- The computed columns of this attempt, beside the lines they were computed from. A line that another program changes
+-- at this moment is noticed in step 3, which compares every row.
 INSERT INTO transaksi_values
     (transaksi_id, baris, kode_barang, lot, gudang_kode, qty_sistem, qty_fisik, harga_pokok, selisih_qty, nilai_debet,
      nilai_kredit)
-SELECT :transaksi_id, j.baris, j.kode_barang, j.lot, j.gudang_kode, j.qty_sistem, j.qty_fisik, j.harga_pokok,
-       j.selisih_qty, j.nilai_debet, j.nilai_kredit
+SELECT :transaksi_id, d.baris, d.kode_barang, COALESCE(d.lot, ''), COALESCE(d.gudang_kode, :gudang_kode), d.qty_sistem,
+       d.qty_fisik, d.harga_pokok, j.selisih_qty, j.nilai_debet, j.nilai_kredit
 FROM JSON_TABLE(:rows, '$[*]' COLUMNS (
     baris INT PATH '$[0]' ERROR ON ERROR,
-    kode_barang VARCHAR(64) PATH '$[1]' ERROR ON ERROR,
-    lot VARCHAR(64) PATH '$[2]' ERROR ON ERROR,
-    gudang_kode VARCHAR(40) PATH '$[3]' ERROR ON ERROR,
-    qty_sistem DECIMAL(18,4) PATH '$[4]' ERROR ON ERROR,
-    qty_fisik DECIMAL(18,4) PATH '$[5]' ERROR ON ERROR,
-    harga_pokok DECIMAL(24,6) PATH '$[6]' ERROR ON ERROR,
-    selisih_qty DECIMAL(18,4) PATH '$[7]' ERROR ON ERROR,
-    nilai_debet DECIMAL(24,2) PATH '$[8]' ERROR ON ERROR,
-    nilai_kredit DECIMAL(24,2) PATH '$[9]' ERROR ON ERROR
-)) j;
-
--- name: values_total(transaksi_id)^
--- Sums over the computed lines, to be compared with what is about to be posted.
-SELECT COUNT(*) AS baris, COALESCE(SUM(nilai_debet), 0) AS nilai_debet, COALESCE(SUM(nilai_kredit), 0) AS nilai_kredit,
-       COALESCE(SUM(selisih_qty), 0) AS selisih_qty
-FROM transaksi_values
-WHERE transaksi_id = :transaksi_id;
+    selisih_qty DECIMAL(18,4) PATH '$[1]' ERROR ON ERROR,
+    nilai_debet DECIMAL(24,2) PATH '$[2]' ERROR ON ERROR,
+    nilai_kredit DECIMAL(24,2) PATH '$[3]' ERROR ON ERROR
+)) j
+STRAIGHT_JOIN so_details_staging d ON d.header_id = :header_id AND d.baris = j.baris;
 
 -- name: journal_leftovers(nomer_nota, transaksi_id, accounts)
 -- Journal rows that an unfinished attempt at this nota left: ours by name, or unlabelled rows of the existing worker
@@ -209,22 +206,17 @@ VALUES
     (:posting_id, :urutan, :transaksi_id, :nomer_nota, 'OPNAME', :tanggal_wib, :kode_akun, :keterangan, :debet,
      :kredit, UTC_TIMESTAMP(6));
 
--- name: insert_stock_card(posting_id, transaksi_id, nomer_nota, tanggal_wib, rows)!
--- The stock movements of a posting.
+-- name: insert_stock_card(posting_id, transaksi_id, nomer_nota, tanggal_wib)!
+-- The stock movements of a posting: one for each computed line with a variance, in line order.
 INSERT INTO kartu_stok
     (posting_id, transaksi_id, nomer_nota, sumber, kode_barang, lot, gudang_kode, tanggal_wib, masuk, keluar,
      harga_pokok, nilai, created_at)
-SELECT :posting_id, :transaksi_id, :nomer_nota, 'OPNAME', j.kode_barang, j.lot, j.gudang_kode, :tanggal_wib, j.masuk,
-       j.keluar, j.harga_pokok, j.nilai, UTC_TIMESTAMP(6)
-FROM JSON_TABLE(:rows, '$[*]' COLUMNS (
-    kode_barang VARCHAR(64) PATH '$[0]' ERROR ON ERROR,
-    lot VARCHAR(64) PATH '$[1]' ERROR ON ERROR,
-    gudang_kode VARCHAR(40) PATH '$[2]' ERROR ON ERROR,
-    masuk DECIMAL(18,4) PATH '$[3]' ERROR ON ERROR,
-    keluar DECIMAL(18,4) PATH '$[4]' ERROR ON ERROR,
-    harga_pokok DECIMAL(24,6) PATH '$[5]' ERROR ON ERROR,
-    nilai DECIMAL(24,2) PATH '$[6]' ERROR ON ERROR
-)) j;
+SELECT :posting_id, v.transaksi_id, :nomer_nota, 'OPNAME', v.kode_barang, v.lot, v.gudang_kode, :tanggal_wib,
+       GREATEST(v.selisih_qty, 0), GREATEST(-v.selisih_qty, 0), v.harga_pokok, v.nilai_debet - v.nilai_kredit,
+       UTC_TIMESTAMP(6)
+FROM transaksi_values v
+WHERE v.transaksi_id = :transaksi_id AND v.selisih_qty <> 0
+ORDER BY v.baris;
 
 -- name: journal_total(posting_id, akun_persediaan)^
 -- What stands in the journal now, read back before the commit.

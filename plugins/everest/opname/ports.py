@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from everest.errors import Problem
 from everest.opname.document import Header, References
 from everest.opname.journal import JournalRow
-from everest.opname.stock_card import CardRow, CardTotals
+from everest.opname.stock_card import CardTotals
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -90,8 +90,8 @@ class Books(Protocol):
         """Writes `transaksi` and `transaksi_values`; returns warnings about rows that stood there and differed."""
         ...
 
-    def values_match(self, transaksi_id: int, values: DataFrame) -> bool:
-        """Whether the stored lines still sum to these."""
+    def values_match(self, header: Header, values: DataFrame) -> bool:
+        """Whether the stored lines are these, row by row; then they stay so until the commit."""
         ...
 
     def leftovers(self, nomer_nota: str, transaksi_id: int, accounts: Sequence[str]) -> Leftovers: ...
@@ -116,9 +116,9 @@ class Books(Protocol):
         self, posting_id: int, header: Header, instant: datetime, rows: Sequence[JournalRow]
     ) -> None: ...
 
-    def insert_stock_card(
-        self, posting_id: int, header: Header, instant: datetime, rows: Sequence[CardRow]
-    ) -> None: ...
+    def insert_stock_card(self, posting_id: int, header: Header, instant: datetime) -> None:
+        """The movements of the stored lines, as `stock_card.card_rows` has them; ask `values_match` first."""
+        ...
 
     def posted_totals(self, posting_id: int, inventory_account: str) -> PostedTotals: ...
 

@@ -17,6 +17,7 @@ from everest.opname import document, freshness, journal, limits, stock_card
 from everest.opname.amounts import ZERO_MONEY
 from everest.opname.document import Header, References
 from everest.opname.ports import Books, Leftovers, PostingSet
+from everest.opname.stock_card import CardTotals
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -128,7 +129,7 @@ def post_jurnal(state: dict[str, Any], step: Step) -> dict[str, Any]:
         return {"_next_step": compute_variance.__name__}
     computed = _checked(books, counted, lock=True)
     header = counted.header
-    if not books.values_match(header.transaksi_id, computed.values):
+    if not books.values_match(header, computed.values):
         return {"_next_step": compute_variance.__name__}
     leftovers = _leftovers(books, header)
     if leftovers.fingerprint != state.get("sisa_sidik"):
@@ -137,9 +138,8 @@ def post_jurnal(state: dict[str, Any], step: Step) -> dict[str, Any]:
     instant = document.posting_instant(header)
     accounts = books.references(header, ()).document_accounts
     rows = journal.journal_rows(header.nomer_nota, computed.surplus, computed.shortage, accounts)
-    cards = stock_card.card_rows(computed.values)
     total = journal.check_balanced(rows)
-    stock_card.check_agreement(rows, stock_card.card_totals(card.nilai for card in cards), accounts.persediaan)
+    stock_card.check_agreement(rows, CardTotals(computed.surplus, computed.shortage), accounts.persediaan)
     try:
         posting_id = books.insert_posting(
             header, step.shadow_id, step.dag_run_id, counted.input_hash, total, computed.baris_selisih
@@ -152,8 +152,8 @@ def post_jurnal(state: dict[str, Any], step: Step) -> dict[str, Any]:
         return settled
     books.replace_leftovers(leftovers, posting_id)
     books.insert_journal(posting_id, header, instant, rows)
-    books.insert_stock_card(posting_id, header, instant, cards)
-    _verify(books, posting_id, total, len(cards), accounts.persediaan)
+    books.insert_stock_card(posting_id, header, instant)
+    _verify(books, posting_id, total, computed.baris_selisih, accounts.persediaan)
     books.record_attempt(header.transaksi_id, step.n, step.dag_run_id, "COMPLETED", 200, counted.input_hash, ())
     return _posted(posting_id, total, computed.baris_selisih)
 

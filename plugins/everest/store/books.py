@@ -1,7 +1,8 @@
 """The books in MySQL: the domain's port, on one open transaction. Times become aware UTC at this edge, and back.
 
 Bulk writes go as one JSON array in one bound parameter: twice as quick as executemany, exact because decimals travel
-as text, and available on MariaDB and MySQL without LOAD DATA's privileges.
+as text, and available on MariaDB and MySQL without LOAD DATA's privileges. What stands in the database already is not
+sent again: computed columns are joined to their lines there, and the stock card is made of the computed lines.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from zoneinfo import ZoneInfo
 from everest.errors import Conflict, Problem
 from everest.opname.document import LINE_COLUMNS, Header, References, period_of
 from everest.opname.journal import Accounts, JournalRow
+from everest.opname.lines import columns
 from everest.opname.ports import Leftovers, PostedTotals, PostingSet
-from everest.opname.stock_card import CardRow, CardTotals
+from everest.opname.stock_card import CardTotals
 from everest.settings import Settings
 from everest.store.database import Connection, last_insert_id, load_queries
 
@@ -44,6 +46,7 @@ VALUE_COLUMNS = (
     "nilai_debet",
     "nilai_kredit",
 )
+COMPUTED_COLUMNS = ("baris", "selisih_qty", "nilai_debet", "nilai_kredit")
 MOVEMENT_COLUMNS = (
     "id",
     "kode_barang",
@@ -177,8 +180,15 @@ class MysqlBooks:
             gudang_kode=header.gudang_kode,
         )
         _QUERIES.delete_values(self._conn, transaksi_id=header.transaksi_id)
-        for rows in _chunks(list(zip(*(values[name] for name in VALUE_COLUMNS), strict=True))):
-            _QUERIES.insert_values(self._conn, transaksi_id=header.transaksi_id, rows=rows)
+        baris, *amounts = columns(values, *COMPUTED_COLUMNS)
+        for rows in _chunks(list(zip(baris, *(map(str, column) for column in amounts), strict=True))):
+            _QUERIES.insert_values(
+                self._conn,
+                transaksi_id=header.transaksi_id,
+                header_id=header.header_id,
+                gudang_kode=header.gudang_kode,
+                rows=rows,
+            )
         return warnings
 
     def _differences(self, header: Header, values: DataFrame) -> list[str]:
@@ -187,7 +197,7 @@ class MysqlBooks:
             return []
         names = VALUE_COLUMNS[1:]
         before = {row[0]: row[1:] for row in stored}
-        now = {row[0]: row[1:] for row in zip(*(values[name] for name in VALUE_COLUMNS), strict=True)}
+        now = {row[0]: row[1:] for row in zip(*columns(values, *VALUE_COLUMNS), strict=True)}
         warnings = [f"baris {baris} tidak ada lagi di dokumen" for baris in sorted(before.keys() - now.keys())]
         for baris in sorted(before.keys() & now.keys()):
             changed = [name for name, old, new in zip(names, before[baris], now[baris], strict=True) if old != new]
@@ -197,11 +207,9 @@ class MysqlBooks:
             warnings[MAX_WARNINGS:] = [f"dan {len(warnings) - MAX_WARNINGS} lagi"]
         return warnings
 
-    def values_match(self, transaksi_id: int, values: DataFrame) -> bool:
-        row = _QUERIES.values_total(self._conn, transaksi_id=transaksi_id)
-        computed = tuple(_sum(values[name]) for name in ("nilai_debet", "nilai_kredit", "selisih_qty"))
-        stored = (row["nilai_debet"], row["nilai_kredit"], row["selisih_qty"])
-        return bool(row["baris"] == len(values) and stored == computed)
+    def values_match(self, header: Header, values: DataFrame) -> bool:
+        stored = _all(_ROWS.hold_values_cursor(self._conn, transaksi_id=header.transaksi_id))
+        return list(stored) == list(zip(*columns(values, *VALUE_COLUMNS), strict=True))
 
     # ---------------------------------------------------------------------------------------------- leftovers
 
@@ -276,16 +284,14 @@ class MysqlBooks:
                 ],
             )
 
-    def insert_stock_card(self, posting_id: int, header: Header, instant: datetime, rows: Sequence[CardRow]) -> None:
-        for chunk in _chunks(rows):
-            _QUERIES.insert_stock_card(
-                self._conn,
-                posting_id=posting_id,
-                transaksi_id=header.transaksi_id,
-                nomer_nota=header.nomer_nota,
-                tanggal_wib=instant,
-                rows=chunk,
-            )
+    def insert_stock_card(self, posting_id: int, header: Header, instant: datetime) -> None:
+        _QUERIES.insert_stock_card(
+            self._conn,
+            posting_id=posting_id,
+            transaksi_id=header.transaksi_id,
+            nomer_nota=header.nomer_nota,
+            tanggal_wib=instant,
+        )
 
     def posted_totals(self, posting_id: int, inventory_account: str) -> PostedTotals:
         journal = _QUERIES.journal_total(self._conn, posting_id=posting_id, akun_persediaan=inventory_account)
@@ -349,10 +355,6 @@ def _chunks(rows: Sequence[Any]) -> Iterable[str]:
     """Rows as JSON arrays of a bounded size; decimals as text."""
     for start in range(0, len(rows), ROWS_PER_STATEMENT):
         yield json.dumps(rows[start : start + ROWS_PER_STATEMENT], ensure_ascii=False, default=str)
-
-
-def _sum(values: Iterable[Decimal]) -> Decimal:
-    return sum(values, Decimal(0))
 
 
 def _naive(instant: datetime) -> datetime:
