@@ -17,6 +17,7 @@ from stack.programs import AIRFLOW_USER, Stack
 DAG = "opname_posting"
 TASKS_PER_CORE = 2
 MIGRATE_SECONDS = 300
+WARM_SECONDS = 60
 
 
 def parallelism(cores: int | None = None) -> int:
@@ -84,7 +85,11 @@ def answers(stack: Stack) -> str | None:
     if isinstance(health, str):
         return health
     status = health["metadatabase"]["status"]
-    return None if status == "healthy" else f"its database is {status}"
+    if status != "healthy":
+        return f"its database is {status}"
+    # The first request to the tasks' side builds it, and blocks the server for seconds: better now than in a task.
+    warm = _ask(stack, "/execution/health", timeout_seconds=WARM_SECONDS)
+    return warm if isinstance(warm, str) else None
 
 
 def works(stack: Stack, component: str) -> str | None:
@@ -117,12 +122,13 @@ def _health(stack: Stack) -> Any:
     return _ask(stack, "/api/v2/monitor/health")
 
 
-def _ask(stack: Stack, path: str, data: bytes | None = None, token: str = "") -> Any:
+def _ask(stack: Stack, path: str, data: bytes | None = None, token: str = "", timeout_seconds: float = 5) -> Any:
     """The answer's JSON, or a sentence about why there is none."""
     headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
     request = urllib.request.Request(stack.airflow_url + path, data=data, headers=headers)
     try:
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=5) as answer:
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with direct.open(request, timeout=timeout_seconds) as answer:
             return json.load(answer)
     except (urllib.error.URLError, OSError, ValueError) as error:
         return f"{path}: {error}"

@@ -23,6 +23,7 @@ from stack.layout import Layout, StackError, write_private
 from stack.programs import GROUPS, PROGRAMS, Program, Stack
 
 TEMPLATES = Path(__file__).with_name("templates")
+GONE = "the process manager does not answer any more; `make up` starts it again"
 STOPPED = frozenset({"STOPPED", "EXITED", "FATAL"})
 START_RETRIES = 30  # each waits a second longer than the one before: about eight minutes of trying
 
@@ -122,10 +123,13 @@ def is_answering(layout: Layout) -> bool:
 
 
 def states(layout: Layout) -> dict[str, State]:
-    """The state of each program. Raises OSError when the manager does not answer."""
+    """The state of each program. Raises StackError when the manager does not answer."""
+    try:
+        with _server(layout) as server:
+            rows = server.getAllProcessInfo()
+    except OSError:
+        raise StackError(GONE) from None
     answer = {}
-    with _server(layout) as server:
-        rows = server.getAllProcessInfo()
     for row in rows:
         seconds = int(row["now"]) - int(row["start"]) if row["statename"] == "RUNNING" else 0
         answer[row["name"]] = State(row["name"], row["statename"], int(row["pid"]), seconds, row["spawnerr"])
@@ -148,11 +152,8 @@ def fingerprint(stack: Stack, program: Program) -> str:
     layout = stack.layout
     environment = stack.environment(program.name, shell={})
     digest = hashlib.sha256(json.dumps([stack.command(program.name), environment], sort_keys=True).encode("utf-8"))
-    stem = program.name.partition("-")[0]
-    files = sorted(
-        {*layout.config.glob(f"{stem}*"), *(f for f in [layout.airflow_home / "airflow.cfg"] if stem == "airflow")}
-    )
-    for file in [*files, *_code(layout, program.code)]:
+    settings = [layout.local / name for name in program.settings]
+    for file in [*settings, *_code(layout, program.code)]:
         digest.update(str(file).encode("utf-8") + b"\0" + file.read_bytes())
     return digest.hexdigest()
 
@@ -168,6 +169,8 @@ def _code(layout: Layout, folders: Iterable[str]) -> Iterator[Path]:
 def _tolerating(code: int) -> Iterator[None]:
     try:
         yield
+    except OSError:
+        raise StackError(GONE) from None
     except Fault as fault:
         if fault.faultCode != code:
             raise StackError(f"the process manager refused: {fault.faultString}") from None

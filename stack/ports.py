@@ -95,16 +95,12 @@ def is_free(port: int) -> bool:
 
 def require_free(ports: Ports, names: Iterable[str]) -> None:
     """Raises StackError with one sentence per taken port: which, for what, held by whom, and what to do."""
-    taken = [
-        f"port {getattr(ports, name)} ({name.replace('_', ' ')}) is taken{_holder(getattr(ports, name))}"
-        for name in names
-        if not is_free(getattr(ports, name))
-    ]
+    taken = [name for name in names if not is_free(getattr(ports, name))]
     if taken:
-        one = f"EVEREST_PORT_{'AIRFLOW' if 'airflow' in taken[0] else 'MARIADB'}"
+        sentences = [f"port {(port := getattr(ports, name))} ({name}) is taken{_holder(port)}" for name in taken]
         raise StackError(
-            "; ".join(taken) + ". Stop that program, or give the stack other ports: `make up EVEREST_PORT_BASE=31000`"
-            f" moves them all, {one}=... and the like move one."
+            f"{'; '.join(sentences)}. Stop that program, or give the stack other ports:"
+            f" `make up EVEREST_PORT_BASE=31000` moves all of them, EVEREST_PORT_{taken[0].upper()}=... this one."
         )
 
 

@@ -34,7 +34,7 @@ class Program:
 
     group: what is stopped together; groups stop in the reverse of their order.
     ports: names in Ports it listens on.
-    code: folders and files whose change needs a restart.
+    settings, code: files below .local, and folders of ours, whose change needs a restart.
     start_seconds: a process that lives this long has started; what has no check of its own must live longer.
     stop_signal, stop_seconds: how it is asked to end, and how long it may take before it is killed.
     """
@@ -42,31 +42,48 @@ class Program:
     name: str
     group: str
     ports: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
     code: tuple[str, ...] = ()
     start_seconds: int = 1
     stop_signal: str = "TERM"
     stop_seconds: int = 20
 
 
-AIRFLOW_CODE = ("plugins", "ingest_consumer", "config", "sql/queries")
+EVEREST_CODE = ("ingest_consumer", "plugins", "sql/queries")
+AIRFLOW_CODE = (*EVEREST_CODE, "config")
+AIRFLOW_SETTINGS = ("airflow/airflow.cfg",)
 
 PROGRAMS = (
     Program("epmd", "names", ("epmd",)),
-    Program("mariadb", "servers", ("mariadb",), stop_seconds=40),
-    Program("postgresql", "servers", ("postgresql",), stop_signal="INT", stop_seconds=30),
+    Program(
+        "mariadb",
+        "servers",
+        ("mariadb",),
+        settings=("config/mariadb.cnf", "config/mariadb-accounts.sql"),
+        stop_seconds=40,
+    ),
+    Program(
+        "postgresql",
+        "servers",
+        ("postgresql",),
+        settings=("config/postgresql.conf",),
+        stop_signal="INT",  # its "fast" shutdown: TERM would wait for every client to leave
+        stop_seconds=30,
+    ),
     Program(
         "rabbitmq",
         "servers",
         ("amqp", "rabbitmq_management", "rabbitmq_prometheus", "rabbitmq_distribution"),
+        settings=("config/rabbitmq.conf", "config/rabbitmq-plugins", "data/rabbitmq/definitions.json"),
         stop_seconds=40,
     ),
-    Program("airflow-api-server", "airflow", ("airflow",), code=AIRFLOW_CODE),
+    Program("airflow-api-server", "airflow", ("airflow",), AIRFLOW_SETTINGS, AIRFLOW_CODE),
     # Its workers finish the tasks they have; the launcher and `down` end those that do not.
-    Program("airflow-scheduler", "airflow", code=AIRFLOW_CODE, stop_seconds=15),
-    Program("airflow-dag-processor", "airflow", code=AIRFLOW_CODE),
+    Program("airflow-scheduler", "airflow", (), AIRFLOW_SETTINGS, AIRFLOW_CODE, stop_seconds=15),
+    Program("airflow-dag-processor", "airflow", (), AIRFLOW_SETTINGS, AIRFLOW_CODE),
     Program("consumer", "everest", code=("ingest_consumer",), start_seconds=3, stop_seconds=30),
     Program("relay", "everest", code=("ingest_consumer",), start_seconds=3),
-    Program("reconciler", "everest", code=("ingest_consumer", "plugins/everest", "sql/queries"), start_seconds=3),
+    Program("reconciler", "everest", code=EVEREST_CODE, start_seconds=3),
 )
 GROUPS = tuple(dict.fromkeys(program.group for program in PROGRAMS))
 

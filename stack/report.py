@@ -12,8 +12,11 @@ from stack.programs import PROGRAMS, Stack
 
 def status(layout: Layout) -> bool:
     """Prints a row per process; whether all of them run."""
-    from stack import manager  # needs the environment, which may be missing
-
+    try:
+        from stack import manager  # needs the environment
+    except ImportError:
+        print("There is no environment yet; `make up` makes it and starts the stack.")
+        return False
     if not layout.secrets_file.exists() or not manager.is_answering(layout):
         left = processes.find(layout)
         print("The stack is not running; `make up` starts it.")

@@ -54,8 +54,6 @@ def _start_manager(stack: Stack) -> None:
     if ended:
         print(f"ended {ended} processes that an earlier start had left behind")
     ports.require_free(stack.ports, ports.OFFSETS)
-    for prepare in (servers.prepare_mariadb, servers.prepare_postgresql, servers.prepare_rabbitmq, airflow.prepare):
-        prepare(stack)
     manager.start(stack.layout)
 
 
@@ -87,16 +85,8 @@ class _Rise:
 
     def _schemas(self) -> None:
         def books() -> None:
-            cli = (
-                ["everest", "migrate"]
-                if _exists(self.stack, "plugins/everest/__main__.py")
-                else ["everest.store.migrations"]
-            )
-            airflow.run_python(
-                self.stack,
-                ["-m", *cli],
-                "the books' schema could not be migrated (`make clean` would start from nothing)",
-            )
+            failure = "the books' schema could not be migrated (`make clean` would start from nothing)"
+            airflow.run_python(self.stack, ["-m", "everest", "migrate"], failure)
 
         def metadata() -> None:
             servers.provision_postgresql(self.stack)
@@ -177,10 +167,6 @@ class _Watch:
         log = stack.layout.logs / f"{self.name}.log"
         text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
         return "\n  ".join(["", *text.strip().splitlines()[-12:]])
-
-
-def _exists(stack: Stack, file: str) -> bool:
-    return (stack.layout.root / file).exists()
 
 
 def _always(stack: Stack) -> str | None:

@@ -1,0 +1,128 @@
+"""What `up` writes: passwords stay private and stable, programs get what they need and nothing of the shell."""
+
+from __future__ import annotations
+
+import base64
+import configparser
+import hashlib
+import json
+import shlex
+import stat
+from pathlib import Path
+
+import pytest
+
+from stack import manager, servers
+from stack.credentials import Credentials, rabbitmq_password_hash
+from stack.layout import LONGEST_SOCKET_PATH, Layout, write_private
+from stack.ports import Ports
+from stack.programs import GROUPS, PROGRAMS, Stack
+from stack.shell import render_env_file
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Stack:
+    return Stack(Layout(tmp_path), Ports.choose({}), Credentials(), {"EVEREST_FOREIGN_ZONE": "Asia/Jakarta"})
+
+
+def test_passwords_are_made_once_and_only_their_owner_may_read_them(tmp_path: Path) -> None:
+    file = tmp_path / "secrets"
+    first = Credentials.load_or_make(file)
+    assert Credentials.load_or_make(file) == first
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_a_password_that_is_new_to_an_old_secrets_file_is_added_and_the_others_stay(tmp_path: Path) -> None:
+    file = tmp_path / "secrets"
+    file.write_text(json.dumps({"mariadb_owner": "kept", "of_another_time": "x"}))
+    made = Credentials.load_or_make(file)
+    assert made.mariadb_owner == "kept"
+    assert json.loads(file.read_text())["airflow_admin"] == made.airflow_admin
+
+
+def test_no_password_shows_in_a_repr() -> None:
+    credentials = Credentials()
+    assert credentials.mariadb_owner not in repr(credentials)
+
+
+def test_a_private_file_replaces_a_readable_one(tmp_path: Path) -> None:
+    file = tmp_path / "stack.env"
+    file.write_text("old")
+    file.chmod(0o644)
+    write_private(file, "new")
+    assert (file.read_text(), stat.S_IMODE(file.stat().st_mode)) == ("new", 0o600)
+
+
+def test_rabbitmq_hash_is_salt_and_digest() -> None:
+    raw = base64.b64decode(rabbitmq_password_hash("secret", b"salt"))
+    assert raw == b"salt" + hashlib.sha256(b"saltsecret").digest()
+
+
+def test_the_worker_may_touch_our_queues_only_and_guest_does_not_exist(stack: Stack) -> None:
+    definitions = json.loads(json.dumps(servers.rabbitmq_definitions(stack)))
+    rights = {row["user"]: row for row in definitions["permissions"]}
+    assert rights["everest_worker"]["configure"] == r"^(everest\.jobs\..*|amq\.gen-.*)$"
+    assert [user["name"] for user in definitions["users"]] == ["everest_owner", "everest_worker"]
+    assert [user["tags"] for user in definitions["users"]] == ["administrator", "monitoring"]
+
+
+def test_no_secret_is_on_a_command_line(stack: Stack) -> None:
+    secrets = list(vars(stack.credentials).values())
+    stack.layout.local.mkdir()
+    for program in PROGRAMS:
+        assert not [word for word in stack.command(program.name) for secret in secrets if secret in word]
+
+
+def test_a_program_gets_the_workers_account_the_site_settings_and_nothing_else_of_the_shell(stack: Stack) -> None:
+    shell = {"PYTHONDONTWRITEBYTECODE": "1", "HTTPS_PROXY": "http://proxy", "AWS_KEY": "x", "TZ": "Asia/Jakarta"}
+    env = stack.environment("consumer", shell)
+    assert env["EVEREST_MYSQL_URL"].startswith("mysql://everest_worker:")
+    assert env["EVEREST_FOREIGN_ZONE"] == "Asia/Jakarta"
+    assert env["TZ"] == "Asia/Jakarta"
+    assert not {"PYTHONDONTWRITEBYTECODE", "HTTPS_PROXY", "AWS_KEY"} & set(env)
+
+
+def test_a_server_gets_no_credentials(stack: Stack) -> None:
+    assert not [name for name in stack.environment("mariadb", {}) if name.endswith(("_URL", "_PASSWORD"))]
+
+
+def test_settings_of_the_site_are_taken_from_the_shell_but_the_connections_are_ours(tmp_path: Path) -> None:
+    shell = {"EVEREST_FOREIGN_ZONE": "UTC", "EVEREST_MYSQL_URL": "mysql://else/x", "EVEREST_PORT_BASE": "31000"}
+    layout = Layout(tmp_path)
+    layout.local.mkdir()
+    stack = Stack.choose(layout, shell)
+    assert dict(stack.site) == {"EVEREST_FOREIGN_ZONE": "UTC"}
+    assert stack.ports.airflow == 31080
+
+
+def test_the_environment_file_gives_the_owners_accounts_line_by_line(stack: Stack) -> None:
+    values = {}
+    for line in render_env_file(stack).splitlines():
+        words = shlex.split(line)
+        if len(words) == 2 and words[0] == "export":
+            name, _, values_text = words[1].partition("=")
+            values[name] = values_text
+    assert values["EVEREST_MYSQL_URL"] == stack.mysql_url(owner=True)
+    assert values["EVEREST_AMQP_URL"] == stack.amqp_url(owner=True)
+    assert values["EVEREST_AIRFLOW_PASSWORD"] == stack.credentials.airflow_admin
+    assert values["PYTHONPATH"].split(":")[:2] == [str(stack.layout.root), str(stack.layout.root / "plugins")]
+
+
+def test_the_manager_starts_nothing_by_itself_restarts_everything_and_stops_in_reverse(tmp_path: Path) -> None:
+    parser = configparser.RawConfigParser()
+    parser.read_string(manager.configuration(Layout(tmp_path / "100% mine")))
+    for program in PROGRAMS:
+        section = parser[f"program:{program.name}"]
+        assert (section["autostart"], section["autorestart"]) == ("false", "true")
+        assert (section["stopasgroup"], section["killasgroup"]) == ("true", "true")
+        assert "100%% mine" in section["directory"]
+    priorities = [int(parser[f"group:{group}"]["priority"]) for group in GROUPS]
+    assert priorities == sorted(priorities)
+    assert "inet_http_server" not in parser
+
+
+def test_the_managers_socket_fits_below_any_checkout_path(tmp_path: Path) -> None:
+    short, long = Layout(Path("/srv/everest")), Layout(tmp_path / ("long" * 30))
+    assert short.socket == Path("/srv/everest/.local/run/supervisor.sock")
+    assert len(str(long.socket)) <= LONGEST_SOCKET_PATH
+    assert long.socket != Layout(tmp_path / ("lang" * 30)).socket

@@ -1,0 +1,63 @@
+"""The set-up on machines of different furniture: what is missing, what may be installed, what is said."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from stack import install, machine
+from stack.layout import Layout, StackError
+
+
+def test_packages_whose_programs_are_missing_are_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "program", lambda name: None)
+    monkeypatch.setattr(machine, "rabbitmq_server", lambda: None)
+    monkeypatch.setattr(machine, "postgresql_bin", lambda: None)
+    assert install.missing_packages(build=False) == ["mariadb-server", "rabbitmq-server", "postgresql"]
+    assert {"gcc", "pkg-config", "libmariadb-dev"} <= set(install.missing_packages(build=True))
+
+
+def test_nothing_is_missing_where_the_servers_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Path("/usr/bin/true")
+    monkeypatch.setattr(machine, "program", lambda name: here)
+    monkeypatch.setattr(machine, "rabbitmq_server", lambda: here)
+    monkeypatch.setattr(machine, "postgresql_bin", lambda: here.parent)
+    assert install.missing_packages(build=False) == []
+
+
+def test_a_person_without_rights_is_told_the_exact_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(install, "_as_root", lambda: None)
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    with pytest.raises(StackError) as raised:
+        install.install_packages(["postgresql", "gcc"])
+    assert "sudo sh -c 'apt-get update && apt-get install -y --no-install-recommends postgresql gcc'" in str(
+        raised.value
+    )
+
+
+def test_uv_is_pointed_to_the_mirror_that_pip_uses_unless_it_has_its_own() -> None:
+    mirror = {"global.index-url": "https://mirror/simple"}
+    assert install.index_settings({}, mirror) == {"UV_DEFAULT_INDEX": "https://mirror/simple"}
+    assert install.index_settings({"PIP_INDEX_URL": "https://other"}, mirror) == {"UV_DEFAULT_INDEX": "https://other"}
+    assert install.index_settings({"UV_DEFAULT_INDEX": "https://own"}, mirror) == {}
+    assert install.index_settings({}, {}) == {}
+
+
+def test_a_closed_folder_on_the_way_makes_the_data_unreachable_for_the_servers_users(tmp_path: Path) -> None:
+    folder = tmp_path / "closed" / ".local"
+    folder.mkdir(parents=True)
+    for each in (folder, folder.parent):
+        each.chmod(0o711)
+    tmp_path.chmod(0o700)
+    assert not machine.is_reachable(folder)
+    assert machine.is_reachable(Path("/usr/bin"))
+
+
+def test_a_server_runs_as_its_own_user_under_root_and_as_ourselves_otherwise(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: 65534)
+    user = machine.ServiceUser.of(Layout(tmp_path), "postgres")
+    assert (user.uid, user.command(["postgres"])) == (65534, ["postgres"])
