@@ -1,8 +1,8 @@
 """P3: the variance alone, exact decimals, against the same arithmetic in float64.
 
 Both have their data in memory in the form they work on: ours a frame of Decimal objects as the driver gives them, the
-floor numpy arrays. The floor subtracts, multiplies, rounds to cents and splits surplus from shortage, and is wrong about
-some of the cents; that is why it is not what we do.
+floor numpy arrays. The floor subtracts, multiplies, rounds to cents and splits surplus from shortage, and is wrong
+about some of the cents; that is why it is not what we do.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 import time
 
 import numpy as np
+from pandas import DataFrame
+
 from bench import documents
 from bench.measure import Result, Run, against_floor, side_by_side
 from everest.opname import variance
 from everest.opname.lines import LINE_COLUMNS
-from pandas import DataFrame
 
 LINES = 100_000
 PAIRS = 9

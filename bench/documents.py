@@ -23,7 +23,7 @@ AUTHORITY = Authority("bench", "bench-atasan", 2)
 VARIANCE_SHARE = 1.0
 
 
-def lines(count: int, seed: int, variance_share: float = VARIANCE_SHARE) -> tuple[Line, ...]:
+def lines(count: int, seed: int, variance_share: float = VARIANCE_SHARE, prefix: str = "BRG") -> tuple[Line, ...]:
     """Counted lines over four warehouses, quantities with 4 decimals and costs with 6, as wide as real ones are."""
     rng = random.Random(seed)
     made = []
@@ -32,7 +32,7 @@ def lines(count: int, seed: int, variance_share: float = VARIANCE_SHARE) -> tupl
         counted = book + (rng.randrange(1, 90_000) * rng.choice((-1, 1)) if rng.random() < variance_share else 0)
         made.append(
             Line(
-                kode_barang=f"BRG-{number:06d}",
+                kode_barang=f"{prefix}-{number:06d}",
                 gudang_kode=WAREHOUSES[number % len(WAREHOUSES)],
                 satuan="PCS",
                 qty_sistem=Decimal(book).scaleb(-4),
@@ -44,8 +44,10 @@ def lines(count: int, seed: int, variance_share: float = VARIANCE_SHARE) -> tupl
 
 
 def submission(nota: str, counted: Iterable[Line], token: str | None = "") -> Submission:
-    """Counted now: no movement of an earlier document of the benchmark is newer than its snapshot. token: '' = the nota,
-    None = none is sent."""
+    """Counted now: no movement of an earlier document of the benchmark is newer than its snapshot.
+
+    token: '' = the nota, None = none is sent.
+    """
     return Submission(
         nomer_nota=nota,
         gudang_kode=WAREHOUSES[0],

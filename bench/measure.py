@@ -29,9 +29,9 @@ class Run:
 class Result:
     """One line of the table and of the JSON.
 
-    value, floor: medians in `unit`. ratio: what `must` and `aim` bound; value / floor, or the absolute value where there
-    is no floor. larger_is_better: the bounds are lower ones. note: what a reader has to know to read the figure right.
-    must and aim are None where a figure is only reported.
+    value, floor: medians in `unit`. ratio: what `must` and `aim` bound; value / floor, or the absolute value where
+    there is no floor. larger_is_better: the bounds are lower ones. note: what a reader has to know to read the figure
+    right. must and aim are None where a figure is only reported.
     """
 
     id: str
@@ -68,7 +68,7 @@ class Result:
         return f"{sign} {self.must:g}" + (f" ({sign} {self.aim:g})" if self.aim is not None else "")
 
     def as_json(self, machine: dict[str, Any]) -> dict[str, Any]:
-        fields = asdict(self) | {
+        return asdict(self) | {
             "value": round(self.value, 6),
             "floor": None if self.floor is None else round(self.floor, 6),
             "ratio": round(self.ratio, 4),
@@ -77,7 +77,6 @@ class Result:
             "aim_met": self.aim_met,
             "machine": machine,
         }
-        return fields
 
 
 def against_floor(id: str, what: str, unit: str, floor_what: str, runs: Sequence[Run], **bounds: Any) -> Result:

@@ -1,8 +1,8 @@
 """P2 and P9: the posting core, read, validate, compute and post, against LOAD DATA of the rows that it wrote.
 
-The three steps run as a task runs them (`run_step`, a transaction each), without Airflow and the broker. The floor loads
-the very rows a posting left in transaksi_values and kartu_stok, under another number and nota, from files in the page
-cache into the same tables: same indexes, same checks, same session, one transaction, one commit.
+The three steps run as a task runs them (`run_step`, a transaction each), without Airflow and the broker. The floor
+loads the very rows a posting left in transaksi_values and kartu_stok, under another number and nota, from files in the
+page cache into the same tables: same indexes, same checks, same session, one transaction, one commit.
 """
 
 from __future__ import annotations
@@ -112,7 +112,9 @@ class Core:
         with closing(self.server.loader()) as conn, conn.cursor() as cursor, tempfile.TemporaryDirectory() as folder:
             values, cards = Path(folder, "values.tsv"), Path(folder, "cards.tsv")
             shift = FLOOR_OFFSET + self._next * 1_000
-            _write(cursor, values, f"SELECT {VALUES} FROM transaksi_values WHERE transaksi_id = %s", transaksi_id, shift)
+            _write(
+                cursor, values, f"SELECT {VALUES} FROM transaksi_values WHERE transaksi_id = %s", transaksi_id, shift
+            )
             _write(cursor, cards, f"SELECT {CARDS} FROM kartu_stok WHERE transaksi_id = %s", transaksi_id, shift)
             conn.commit()
             before = self._now()
@@ -147,7 +149,11 @@ def p2(server: BenchServer, smoke: bool) -> list[Result]:
     results = []
     core = Core(server)
     try:
-        for id, share, bounds in (("P2", 1.0, (2.5, 1.5)), ("P2-half", 0.5, (None, None)), ("P2-few", 0.1, (None, None))):
+        for id, share, bounds in (
+            ("P2", 1.0, (2.5, 1.5)),
+            ("P2-half", 0.5, (None, None)),
+            ("P2-few", 0.1, (None, None)),
+        ):
             core.post(lines, share)  # imports, first connections, a buffer pool that has seen these tables
             core.load()
             results.append(_p2(core, id, lines, share, pairs, bounds))
@@ -156,9 +162,7 @@ def p2(server: BenchServer, smoke: bool) -> list[Result]:
     return results
 
 
-def _p2(
-    core: Core, id: str, lines: int, share: float, pairs: int, bounds: tuple[float | None, float | None]
-) -> Result:
+def _p2(core: Core, id: str, lines: int, share: float, pairs: int, bounds: tuple[float | None, float | None]) -> Result:
     for seconds in core.step_seconds.values():
         seconds.clear()
     costs = side_by_side(pairs, lambda index: core.post(lines, share), lambda index: core.load())

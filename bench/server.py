@@ -1,6 +1,6 @@
 """A database server of the benchmark's own: the stack's settings, and LOAD DATA LOCAL allowed.
 
-LOAD DATA is the floor of P2 and P9, and the stack's server refuses it (`local-infile = OFF`, for safety). Loosening that
+LOAD DATA is the floor of P2, and the stack's server refuses it (`local-infile = OFF`, for safety). Loosening that
 server for a measurement would be worse than a second one, so both sides are measured here: the same program, the same
 settings file with that one line changed, the same disk. It lives in .local/bench/ and is gone afterwards.
 """
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import MySQLdb
+
 from everest.errors import EverestError
 from everest.settings import MysqlUrl
 from everest.store import database as store
@@ -77,7 +78,12 @@ def running(layout: Layout) -> Iterator[BenchServer]:
     env = {processes.MARK: str(layout.root), processes.PROGRAM_MARK: "bench-mariadb", "PATH": machine.SYSTEM_PATH}
     install = machine.require(machine.program("mariadb-install-db"), "MariaDB")
     user.make_folder(folder)
-    arguments = [f"--datadir={folder}", "--auth-root-authentication-method=socket", "--skip-test-db", "--skip-name-resolve"]
+    arguments = [
+        f"--datadir={folder}",
+        "--auth-root-authentication-method=socket",
+        "--skip-test-db",
+        "--skip-name-resolve",
+    ]
     subprocess.run(
         user.command([install, "--no-defaults", *arguments]), cwd="/", env=env, check=True, capture_output=True
     )

@@ -28,6 +28,7 @@ def parallelism(cores: int | None = None) -> int:
 def prepare(stack: Stack) -> None:
     layout, credentials = stack.layout, stack.credentials
     passwords = layout.airflow_home / "login.json"
+    layout.bench_dags.mkdir(exist_ok=True)
 
     def literal(text: object) -> str:
         return str(text).replace("%", "%%")
@@ -36,6 +37,7 @@ def prepare(stack: Stack) -> None:
         "airflow.cfg",
         root=literal(layout.root),
         home=literal(layout.airflow_home),
+        bench_dags=literal(layout.bench_dags),
         parallelism=parallelism(),
         passwords_file=literal(passwords),
         api_port=stack.ports.airflow,

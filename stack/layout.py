@@ -61,6 +61,11 @@ class Layout:
         return self.local / "airflow"
 
     @property
+    def bench_dags(self) -> Path:
+        """Airflow's second DAG folder; empty unless a benchmark runs."""
+        return self.airflow_home / "bench-dags"
+
+    @property
     def secrets_file(self) -> Path:
         return self.local / "secrets"
 
