@@ -1,0 +1,54 @@
+"""How the benchmark learns when a job was acknowledged: from the consumer's own log."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from bench import documents
+from bench.pipeline import ConsumerLog
+
+ACKED = "2026-12-01 23:22:{second:02},909 INFO    worker 1: acked: shadow row {row} is COMPLETED\n"
+
+
+def test_the_last_acknowledgement_of_ours_counts_and_older_lines_do_not(tmp_path: Path) -> None:
+    log = tmp_path / "consumer.log"
+    log.write_text(ACKED.format(second=1, row=7))
+    watched = ConsumerLog(log)
+    with log.open("a") as file:
+        file.write(ACKED.format(second=12, row=8) + ACKED.format(second=10, row=7) + ACKED.format(second=59, row=99))
+
+    last = watched.acked({7, 8})
+
+    assert last.tzinfo is UTC
+    assert last == datetime(2026, 12, 1, 23, 22, 12, 909_000).astimezone(UTC)
+
+
+def test_a_refused_document_ends_the_benchmark_with_the_reason(tmp_path: Path) -> None:
+    log = tmp_path / "consumer.log"
+    log.write_text("")
+    watched = ConsumerLog(log)
+    log.write_text("2026-12-01 23:18:21,903 WARNING worker 3: dead-lettered: shadow row 8 is FAILED: gudang tutup\n")
+
+    with pytest.raises(RuntimeError, match="gudang tutup"):
+        watched.acked({8})
+
+
+def test_a_log_that_the_manager_began_anew_is_read_from_its_start(tmp_path: Path) -> None:
+    log = tmp_path / "consumer.log"
+    log.write_text("an old line\n" * 100)
+    watched = ConsumerLog(log)
+    log.write_text(ACKED.format(second=3, row=5))
+
+    assert watched.acked({5}).second == 3
+
+
+def test_the_same_seed_is_the_same_document_and_the_share_of_variances_is_kept() -> None:
+    every, half = documents.lines(400, seed=1), documents.lines(400, seed=1, variance_share=0.5)
+
+    assert documents.lines(400, seed=1) == every
+    assert len({line.kode_barang for line in every}) == 400
+    assert all(line.qty_sistem != line.qty_fisik for line in every)
+    assert 120 < sum(line.qty_sistem != line.qty_fisik for line in half) < 280
