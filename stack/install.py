@@ -22,6 +22,7 @@ from stack.layout import Layout, StackError
 
 OLDEST_PYTHON = (3, 11)
 PYTHON_NEXT = (3, 13)  # the first version Airflow 3.3.2 and our pins were not tried with
+SYSTEM_CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 POLICY = Path("/usr/sbin/policy-rc.d")
 
 
@@ -69,7 +70,7 @@ def install_packages(packages: list[str]) -> None:
     as_root = _as_root()
     if as_root is None:
         raise StackError(f"system packages are missing and this user may not install them. Run: sudo sh -c '{by_hand}'")
-    print(f"installing {' '.join(packages)} (apt)", flush=True)
+    print(f"installing {' '.join(packages)} with apt (a minute or two)", flush=True)
     # Installing a server must not start it: policy-rc.d is how Debian asks. One that is there already stays.
     guard = not POLICY.exists()
     if guard:
@@ -78,8 +79,8 @@ def install_packages(packages: list[str]) -> None:
     try:
         prefix = [*as_root, "env", "DEBIAN_FRONTEND=noninteractive"]
         try:
-            _run([*prefix, "apt-get", "update", *quiet])
-            _run([*prefix, *install, *quiet])
+            _run([*prefix, "apt-get", "update", *quiet], show=False)
+            _run([*prefix, *install, *quiet], show=False)
         except StackError as error:
             raise StackError(f"{error}\nInstall the packages by hand: {by_hand}") from None
     finally:
@@ -88,11 +89,12 @@ def install_packages(packages: list[str]) -> None:
 
 
 def index_settings(env: Mapping[str, str], pip_config: Mapping[str, str]) -> dict[str, str]:
-    """What uv has to be told where pip has been pointed to a mirror: uv does not read pip's configuration."""
+    """Sends uv where pip goes: by itself it reads neither pip's configuration nor the system's certificates."""
+    settings = {} if "SSL_CERT_FILE" in env or not SYSTEM_CERTIFICATES.exists() else {"UV_SYSTEM_CERTS": "true"}
     index = env.get("PIP_INDEX_URL") or pip_config.get("global.index-url") or pip_config.get("install.index-url")
-    if not index or any(name in env for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL")):
-        return {}
-    return {"UV_DEFAULT_INDEX": index}
+    if index and not any(name in env for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL")):
+        settings["UV_DEFAULT_INDEX"] = index
+    return settings
 
 
 def _make_environment(layout: Layout) -> None:
@@ -155,8 +157,21 @@ def _as_root() -> list[str] | None:
     return None
 
 
-def _run(argv: list[str], env: Mapping[str, str] | None = None) -> None:
-    """Its output is shown as it comes; stdin is closed, nothing here may ask."""
-    done = subprocess.run(argv, env=None if env is None else dict(env), stdin=subprocess.DEVNULL, check=False)
+def _run(argv: list[str], env: Mapping[str, str] | None = None, show: bool = True) -> None:
+    """Shows its output as it comes, or only the end of it when it fails; stdin is closed, nothing here may ask."""
+    output = None if show else subprocess.PIPE
+    done = subprocess.run(
+        argv,
+        env=None if env is None else dict(env),
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=None if show else subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
     if done.returncode != 0:
-        raise StackError(f"this failed with exit code {done.returncode}: {shlex.join(argv)}")
+        last_lines = (done.stdout or "").strip().splitlines()[-15:]
+        raise StackError(
+            "\n  ".join([f"this failed with exit code {done.returncode}: {shlex.join(argv)}", *last_lines])
+        )

@@ -37,12 +37,23 @@ def test_a_person_without_rights_is_told_the_exact_command(monkeypatch: pytest.M
     )
 
 
-def test_uv_is_pointed_to_the_mirror_that_pip_uses_unless_it_has_its_own() -> None:
+def test_uv_is_pointed_to_the_mirror_that_pip_uses_unless_it_has_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(install, "SYSTEM_CERTIFICATES", tmp_path / "none")
     mirror = {"global.index-url": "https://mirror/simple"}
     assert install.index_settings({}, mirror) == {"UV_DEFAULT_INDEX": "https://mirror/simple"}
     assert install.index_settings({"PIP_INDEX_URL": "https://other"}, mirror) == {"UV_DEFAULT_INDEX": "https://other"}
     assert install.index_settings({"UV_DEFAULT_INDEX": "https://own"}, mirror) == {}
     assert install.index_settings({}, {}) == {}
+
+
+def test_uv_trusts_what_the_system_trusts_unless_certificates_are_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(install, "SYSTEM_CERTIFICATES", tmp_path)
+    assert install.index_settings({}, {}) == {"UV_SYSTEM_CERTS": "true"}
+    assert install.index_settings({"SSL_CERT_FILE": "/own.crt"}, {}) == {}
 
 
 def test_a_closed_folder_on_the_way_makes_the_data_unreachable_for_the_servers_users(tmp_path: Path) -> None:
