@@ -92,13 +92,12 @@ def misfits(values: Sequence[Decimal | None], precision: int, scale: int) -> lis
     The whole column first, in C: nearly every column is clean, and then nothing is looked at one by one.
     """
     within = column_context(precision).quantize
-    with localcontext(MONEY_CONTEXT):
-        try:
-            total = sum(map(within, [value for value in values if value is not None], repeat(unit(scale))), ZERO)
-        except DecimalException:
-            total = None
-    if total is not None and total.is_finite():  # a NaN passes through arithmetic in silence, up to the total
-        return []
+    given = [value for value in values if value is not None]
+    try:
+        if not any(map(Decimal.is_nan, map(within, given, repeat(unit(scale))))):  # a quiet NaN passes in silence
+            return []
+    except DecimalException:
+        pass
     return [index for index, value in enumerate(values) if value is not None and not fits(value, precision, scale)]
 
 
@@ -107,6 +106,9 @@ _WRITTEN = {
     "id": re.compile(r"-?(?:[0-9]+|[1-9][0-9]{0,2}(?:\.[0-9]{3})+)(?:,[0-9]+)?"),
     "en": re.compile(r"-?(?:[0-9]+|[1-9][0-9]{0,2}(?:,[0-9]{3})+)(?:\.[0-9]+)?"),
 }
+# Written in Indonesia the dot parts thousands, elsewhere decimals. One to three digits, not led by a zero, a dot and
+# exactly three digits are a number either way.
+_EITHER_WAY = re.compile(r"-?[1-9][0-9]{0,2}\.[0-9]{3}")
 _HOW_TO_WRITE = {
     "id": "dengan --decimal id tulis misalnya 13,75 atau 1.234,5",
     "en": "dengan --decimal en tulis misalnya 13.75 atau 1,234.5",
@@ -119,7 +121,8 @@ def parse_decimal(text: str, *, decimal: DecimalLocale | None, precision: int, s
 
     decimal="id": comma before the decimals, dots only between groups of three ("1.234,5").
     decimal="en": dot before the decimals, commas only between groups of three ("1,234.5").
-    decimal=None: no locale declared: digits, at most one dot before the decimals, no grouping.
+    decimal=None: no locale declared: digits, at most one dot before the decimals, no grouping; "1.000", which could be
+    a thousand, is refused.
     Spaces and tabs around the number are ignored. Raises ValueError with a sentence for the person who wrote the file.
     """
     stripped = text.strip(" \t")
@@ -129,6 +132,12 @@ def parse_decimal(text: str, *, decimal: DecimalLocale | None, precision: int, s
     pattern = _PLAIN if decimal is None else _WRITTEN[decimal]
     if len(stripped) > MAX_NUMBER_CHARS or not pattern.fullmatch(stripped):
         raise ValueError(f"{shown} bukan angka yang jelas; {_HOW_TO_WRITE[decimal]}")
+    if decimal is None and _EITHER_WAY.fullmatch(stripped):
+        readings = f"{stripped.replace('.', '')} atau {stripped.replace('.', ',')}"
+        raise ValueError(
+            f"{shown} bukan angka yang jelas: bisa berarti {readings}; nyatakan --decimal id bila titik memisahkan"
+            " ribuan, --decimal en bila titik tanda desimal"
+        )
     plain = stripped.replace(".", "").replace(",", ".") if decimal == "id" else stripped.replace(",", "")
     value = Decimal(plain)
     if fits(value, precision, scale):

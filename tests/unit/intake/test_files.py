@@ -84,8 +84,19 @@ def test_h26_a_decimal_comma_is_read_only_where_it_was_declared(write: Write) ->
     refused = problems(path)
 
     assert line[4:7] == (Decimal("1250"), Decimal("13.75"), Decimal("1234567.5"))
-    assert places(refused) == [(1, "qty_fisik", 2), (1, "harga_pokok", 2)]
-    assert "1375" not in refused[0].pesan
+    assert places(refused) == [(1, "qty_sistem", 2), (1, "qty_fisik", 2), (1, "harga_pokok", 2)]
+    assert "1375" not in refused[1].pesan
+
+
+def test_h26_a_file_of_whole_thousands_is_refused_by_cell_until_its_decimal_sign_is_declared(write: Write) -> None:
+    path = write("kode_barang,qty_sistem,qty_fisik,harga_pokok\nA,1.000,0.049,1500.00\nB,5,12.345,100.000\n")
+
+    refused = problems(path)
+    declared = read(path, decimal="en").submission.lines[1].qty_fisik
+
+    assert places(refused) == [(1, "qty_sistem", 2), (2, "qty_fisik", 3), (2, "harga_pokok", 3)]
+    assert all("nyatakan --decimal id" in problem.pesan for problem in refused)
+    assert declared == Decimal("12.345")
 
 
 def test_h42_a_json_number_is_taken_from_its_text(write: Write) -> None:
@@ -95,6 +106,17 @@ def test_h42_a_json_number_is_taken_from_its_text(write: Write) -> None:
     (line,) = read(path, {}).submission.lines
 
     assert str(line.harga_pokok) == "9007199254740993.123400"
+
+
+def test_a_json_number_is_never_a_thousand_and_one_in_quotes_may_be(write: Write) -> None:
+    line = '{"kode_barang": "A", "qty_sistem": 1.000, "qty_fisik": 12.345, "harga_pokok": %s}'
+    text = json.dumps({**HEADER, "baris": ["LINE"]})
+
+    (read_line,) = read(write(text.replace('"LINE"', line % "100.000"), "opname.json"), {}).submission.lines
+    refused = problems(write(text.replace('"LINE"', line % '"100.000"'), "quoted.json"), {})
+
+    assert read_line[4:7] == (Decimal(1), Decimal("12.345"), Decimal(100))
+    assert places(refused) == [(1, "harga_pokok", None)]
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])

@@ -65,7 +65,15 @@ def test_the_money_context_keeps_42_digits_and_refuses_to_round() -> None:
         ("1,234,567.89", "en", "1234567.89"),
         ("1,234", "en", "1234"),
         ("13.75", None, "13.75"),
-        ("1.234", None, "1.234"),
+        ("1.000", "id", "1000"),
+        ("1.000", "en", "1"),
+        ("0.049", None, "0.049"),
+        ("-0.500", None, "-0.5"),
+        ("1500.00", None, "1500"),
+        ("1.00", None, "1"),
+        ("1.2340", None, "1.234"),
+        ("1234.567", None, "1234.567"),
+        ("001.234", None, "1.234"),
         ("0012", None, "12"),
         ("-5", None, "-5"),
         ("-0", None, "0"),
@@ -126,6 +134,29 @@ def test_a_number_that_could_mean_something_else_is_refused_h26(text: str, local
 
     assert "angka" in str(refused.value)
     assert len(str(refused.value)) < 300
+
+
+@pytest.mark.parametrize("text", ["1.000", "12.345", "-1.234", "999.999", " 100.000 "])
+def test_a_thousand_that_could_be_a_one_is_refused_until_the_decimal_sign_is_declared(text: str) -> None:
+    with pytest.raises(ValueError, match="--decimal id bila titik memisahkan ribuan, --decimal en bila") as refused:
+        parse_decimal(text, decimal=None, precision=18, scale=4)
+
+    thousands, decimals = text.strip().replace(".", ""), text.strip().replace(".", ",")
+    assert f"bisa berarti {thousands} atau {decimals};" in str(refused.value)
+
+
+@given(st.decimals(min_value="-999999", max_value="999999", places=3))
+def test_without_a_declared_decimal_sign_a_number_is_what_both_ways_of_writing_say_or_refused(value: Decimal) -> None:
+    """Whatever is accepted undeclared could not have been written as thousands."""
+    text = f"{value:f}"
+    try:
+        undeclared = parse_decimal(text, decimal=None, precision=18, scale=4)
+    except ValueError:
+        assert parse_decimal(text, decimal="id", precision=18, scale=4) != value
+    else:
+        assert undeclared == value
+        with pytest.raises(ValueError):
+            parse_decimal(text, decimal="id", precision=18, scale=4)
 
 
 def test_more_decimals_than_the_column_holds_are_refused_and_not_cut() -> None:
