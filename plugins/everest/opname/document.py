@@ -58,12 +58,11 @@ class Header:
 @dataclass(frozen=True)
 class References:
     """What the master data say: warehouse and account codes with whether they are active, the accounts of the header's
-    warehouse, the closed months 'YYYY-MM', and whether the site accepts a cost of 0."""
+    warehouse, and whether the site accepts a cost of 0."""
 
     warehouses: Mapping[str, bool]
     accounts: Mapping[str, bool]
     document_accounts: Accounts
-    closed_periods: frozenset[str]
     allow_zero_cost: bool
 
 

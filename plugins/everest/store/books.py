@@ -112,7 +112,7 @@ class MysqlBooks:
         known = {row["kode_akun"]: bool(row["aktif"]) for row in _QUERIES.accounts(self._conn, codes=codes)}
         wanted = sorted({*warehouses, header.gudang_kode})
         found = {row["gudang_kode"]: bool(row["aktif"]) for row in _QUERIES.warehouses(self._conn, codes=wanted)}
-        return References(found, known, accounts, frozenset(), self._settings.allow_zero_cost)
+        return References(found, known, accounts, self._settings.allow_zero_cost)
 
     def _document_accounts(self, gudang_kode: str) -> Accounts:
         own = _QUERIES.warehouse_accounts(self._conn, gudang_kode=gudang_kode) or {}

@@ -40,7 +40,6 @@ REFERENCES = References(
     warehouses={"GD-A": True, "GD-B": True, "GD-TUTUP": False},
     accounts={ACCOUNTS.persediaan: True, ACCOUNTS.laba_selisih: True, ACCOUNTS.rugi_selisih: True},
     document_accounts=ACCOUNTS,
-    closed_periods=frozenset(),
     allow_zero_cost=False,
 )
 
