@@ -278,9 +278,10 @@ def _warehouses(header: Header, lines: DataFrame) -> list[str]:
 
 
 def _leftovers(books: Books, header: Header) -> Leftovers:
-    accounts = journal.Accounts()
-    ours = (accounts.persediaan, accounts.laba_selisih, accounts.rugi_selisih)
-    leftovers = books.leftovers(header.nomer_nota, header.transaksi_id, ours)
+    # The existing worker posts to the common accounts, or to those of the document's warehouse where it has its own.
+    accounts = (journal.Accounts(), books.references(header, ()).document_accounts)
+    ours = {account for some in accounts for account in (some.persediaan, some.laba_selisih, some.rugi_selisih)}
+    leftovers = books.leftovers(header.nomer_nota, header.transaksi_id, sorted(ours))
     closed = sorted(books.closed_periods(leftovers.periods))
     if closed:
         raise DocumentRefused(
