@@ -224,7 +224,7 @@ def test_h30_h31_five_senders_at_once_leave_one_document_and_the_same_answer(
 ) -> None:
     senders = 5
     ready = threading.Barrier(senders)
-    document = submission(items(2_000), **key)
+    document = submission(items(10_000), **key)
 
     def send() -> Submitted | AlreadySubmitted:
         mine = bootstrap.database(database)
@@ -240,7 +240,7 @@ def test_h30_h31_five_senders_at_once_leave_one_document_and_the_same_answer(
 
     assert sorted(type(result).__name__ for result in results) == ["AlreadySubmitted"] * 4 + ["Submitted"]
     assert len({(result.shadow_id, result.transaksi_id) for result in results}) == 1
-    assert stored(connection) == ONCE | {"so_details_staging": 2_000}
+    assert stored(connection) == ONCE | {"so_details_staging": 10_000}
 
 
 def test_a_sender_that_meets_an_open_transaction_waits_for_its_end_and_answers(
