@@ -18,7 +18,6 @@ from decimal import (
     Inexact,
     InvalidOperation,
     Overflow,
-    localcontext,
 )
 from functools import lru_cache
 from itertools import repeat

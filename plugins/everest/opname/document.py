@@ -24,7 +24,7 @@ from everest.opname.lines import DECIMAL_COLUMNS as DECIMAL_COLUMNS  # also for 
 from everest.opname.lines import LINE_COLUMNS as LINE_COLUMNS
 from everest.opname.lines import code_flaw as code_flaw
 from everest.opname.lines import columns
-from everest.opname.rules import RULES, CountedLines
+from everest.opname.rules import BEYOND_THE_HASH, RULES, CountedLines
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -117,15 +117,19 @@ def period_problems(header: Header, closed_periods: frozenset[str]) -> list[Prob
     return [Problem(None, "tanggal_posting", f"periode tutup: {period} (posting {instant:%Y-%m-%d %H:%M:%S} WIB)")]
 
 
-def validate(header: Header, lines: DataFrame, references: References) -> list[Problem]:
+def validate(
+    header: Header, lines: DataFrame, references: References, *, is_known_valid: bool = False
+) -> list[Problem]:
     """Every reason why the document can't be posted as it stands: header first, then by line and column.
 
     `lines` has the LINE_COLUMNS; warehouses may be NULL still. Empty means valid. Values that a column can't hold once
     computed are named by `variance.compute_variance`, a closed month by `period_problems`.
+    is_known_valid: a document with this input_hash was valid before; look only at what the hash does not cover.
     """
     baris, *others = columns(with_header_warehouse(header, lines), *CountedLines._fields)
     given = CountedLines([int(number) for number in baris], *others)
-    problems = [problem for rule in RULES for problem in rule(header, given, references)]
+    rules = BEYOND_THE_HASH if is_known_valid else RULES
+    problems = [problem for rule in rules for problem in rule(header, given, references)]
     return sorted(problems, key=lambda problem: (problem.baris or 0, _COLUMN_ORDER.get(problem.kolom, -1)))
 
 

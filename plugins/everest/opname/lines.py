@@ -53,6 +53,16 @@ def _is_null(value: Any) -> bool:
     return type(value).__name__ in _NULL_KINDS or (isinstance(value, float) and value != value)
 
 
+def are_plain(codes: list[Any], *, may_be_empty: bool) -> bool:
+    """Whether no code has a flaw, told from all of them at once, in C; False says nothing. A code with a space inside
+    has to be looked at by itself."""
+    try:
+        text = "".join(codes)
+    except TypeError:  # a NULL
+        return False
+    return text.isprintable() and " " not in text and (may_be_empty or all(codes))
+
+
 def code_flaw(code: str | None) -> str | None:
     """What is wrong with a code as a key, or None. Spaces inside are fine; white space of any kind at an edge is not
     (the database pads with spaces, so 'A1' and 'A1 ' would meet as one key), nor is a character nobody can see:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from everest.errors import Problem
 from everest.opname.amounts import format_number, misfits
-from everest.opname.lines import DECIMAL_COLUMNS, code_flaw
+from everest.opname.lines import DECIMAL_COLUMNS, are_plain, code_flaw
 
 if TYPE_CHECKING:
     from everest.opname.document import Header, References
@@ -77,10 +77,14 @@ def _has_lines(header: Header, lines: CountedLines, references: References) -> I
 
 
 def _line_codes(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
-    # Judged once per distinct code: a document has few warehouses and lots.
+    # Judged once per distinct code: a document has few lots.
     for name, what, values in (("kode_barang", "kode barang", lines.kode_barang), ("lot", "lot", lines.lot)):
-        flaws = {value: code_flaw(value) for value in set(values) if value or name == "kode_barang"}
-        yield from _flawed(lines.baris, values, name, what, flaws)
+        if not are_plain(values, may_be_empty=name == "lot"):
+            flaws = {value: code_flaw(value) for value in set(values) if value or name == "kode_barang"}
+            yield from _flawed(lines.baris, values, name, what, flaws)
+
+
+def _line_warehouses(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
     warehouses = {value: _warehouse_flaw(value, references) for value in set(lines.gudang_kode)}
     if header.gudang_kode:
         # Said once for the whole document by _header_codes, not again on each line that takes it from there.
@@ -160,7 +164,8 @@ def _numbers(header: Header, lines: CountedLines, references: References) -> Ite
         if name == "qty_sistem":
             continue  # negative book stock happens; counting it away is how it ends
         what = "jumlah fisik" if name == "qty_fisik" else "harga"
-        for index, value in enumerate(values):
+        for index in [index for index, value in enumerate(values) if value is not None and value.is_signed()]:
+            value = values[index]
             if value and index not in unfit and value < 0:
                 yield Problem(lines.baris[index], name, f"{what} negatif: {format_number(value)}")
 
@@ -173,8 +178,13 @@ RULES: tuple[Rule, ...] = (
     _accounts,
     _has_lines,
     _line_codes,
+    _line_warehouses,
     _duplicates,
     _quantities,
     _costs,
     _numbers,
 )
+
+BEYOND_THE_HASH: tuple[Rule, ...] = (_authorisation, _header_codes, _accounts, _line_warehouses, _costs)
+"""The rules that may answer differently although the document's `input_hash` is the same: they look at who authorised
+it, at master data or at a setting. The others looked at nothing but what the hash covers."""

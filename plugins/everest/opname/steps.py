@@ -84,7 +84,7 @@ def compute_variance(state: dict[str, Any], step: Step) -> dict[str, Any]:
     settled = _settled(books, counted)
     if settled is not None:
         return {"input_hash": counted.input_hash, **settled}
-    computed = _checked(books, counted, lock=False)
+    computed = _checked(books, counted)
     header = counted.header
     warnings = books.write_values(header, OPNAME, document.posting_instant(header), computed.values)
     return {
@@ -127,7 +127,7 @@ def post_jurnal(state: dict[str, Any], step: Step) -> dict[str, Any]:
         return settled
     if counted.input_hash != state.get("input_hash"):
         return {"_next_step": compute_variance.__name__}
-    computed = _checked(books, counted, lock=True)
+    computed = _checked(books, counted, again=True)
     header = counted.header
     if not books.values_match(header, computed.values):
         return {"_next_step": compute_variance.__name__}
@@ -228,17 +228,17 @@ def _conflict_sentence(header: Header, posted: PostingSet) -> str:
     )
 
 
-def _checked(books: Books, counted: Counted, lock: bool) -> Computed:
-    """The computed document, or DocumentRefused with every problem at once. With `lock`, what was checked cannot
-    change before the commit."""
+def _checked(books: Books, counted: Counted, again: bool = False) -> Computed:
+    """The computed document, or DocumentRefused with every problem at once. `again`: an earlier step found this very
+    content valid; looks at what may have changed around it, under locks, so that it cannot before the commit."""
     header, lines = counted.header, counted.lines
     warehouses = _warehouses(header, lines)
     periods = _periods(header)
-    if lock:
+    if again:
         for period in periods:
             books.lock_period(period)
         books.lock_warehouses(warehouses)
-    values, data_problems = _computed(header, lines, books.references(header, warehouses))
+    values, data_problems = _computed(header, lines, books.references(header, warehouses), is_known_valid=again)
     period_problems = document.period_problems(header, books.closed_periods(periods))
     movements = books.movements_since(header.snapshot_at, warehouses)
     stale = freshness.stale_problems(header, lines, movements)
@@ -254,15 +254,18 @@ def _checked(books: Books, counted: Counted, lock: bool) -> Computed:
     from everest.opname import variance
 
     surplus, shortage = variance.totals(values)
-    return Computed(values, surplus, shortage, sum(1 for qty in values["selisih_qty"] if qty))
+    return Computed(values, surplus, shortage, sum(map(bool, values["selisih_qty"].tolist())))
 
 
-def _computed(header: Header, lines: DataFrame, references: References) -> tuple[DataFrame, list[Problem]]:
+def _computed(
+    header: Header, lines: DataFrame, references: References, is_known_valid: bool = False
+) -> tuple[DataFrame, list[Problem]]:
     """The lines with their variance, and everything that is wrong with the data."""
     from everest.opname import variance
 
     result = variance.compute_variance(lines)
-    return result.frame, [*document.validate(header, lines, references), *result.problems]
+    problems = document.validate(header, lines, references, is_known_valid=is_known_valid)
+    return result.frame, [*problems, *result.problems]
 
 
 def _periods(header: Header) -> list[str]:
@@ -273,7 +276,7 @@ def _periods(header: Header) -> list[str]:
 
 
 def _warehouses(header: Header, lines: DataFrame) -> list[str]:
-    codes = {code for code in lines["gudang_kode"] if code is not None and code == code}
+    codes = {code for code in set(lines["gudang_kode"].tolist()) if code is not None and code == code}
     return sorted(codes | {header.gudang_kode})
 
 
@@ -324,4 +327,3 @@ def _posted(posting_id: int, total: Decimal, baris_selisih: int) -> dict[str, An
         "baris_selisih": baris_selisih,
     }
     return {"posting_id": posting_id, "_response": answer}
-
