@@ -62,7 +62,7 @@ class Layout:
 
     @property
     def bench_dags(self) -> Path:
-        """Airflow's second DAG folder; empty unless a benchmark runs."""
+        """Airflow's second DAG folder; empty unless a benchmark or a test runs."""
         return self.airflow_home / "bench-dags"
 
     @property
