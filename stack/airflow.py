@@ -7,6 +7,7 @@ import os
 import subprocess
 import urllib.error
 import urllib.request
+from datetime import datetime
 from importlib.metadata import version
 from typing import Any
 
@@ -94,13 +95,14 @@ def answers(stack: Stack) -> str | None:
     return warm if isinstance(warm, str) else None
 
 
-def works(stack: Stack, component: str) -> str | None:
-    """The same for `scheduler` or `dag_processor`, by the heartbeat that the API server sees."""
+def works(stack: Stack, component: str, since: datetime) -> str | None:
+    """The same for `scheduler` or `dag_processor`: did the one started since then report to the API server?"""
     health = _health(stack)
     if isinstance(health, str):
         return health
-    status = health[component]["status"]
-    return None if status == "healthy" else f"the {component} is {status}"
+    last = health[component][f"latest_{component}_heartbeat"]
+    # An earlier one's last heartbeat counts as healthy for a while.
+    return None if last and datetime.fromisoformat(last) >= since else f"the {component} has not reported yet"
 
 
 def knows_dag(stack: Stack) -> str | None:

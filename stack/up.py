@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import partial
 
 from stack import airflow, manager, ports, processes, servers
@@ -98,10 +99,11 @@ class _Rise:
 
     def airflow(self) -> None:
         self._start({"airflow-api-server": airflow.answers})
+        now = datetime.now(UTC)
         self._start(
             {
-                "airflow-scheduler": partial(airflow.works, component="scheduler"),
-                "airflow-dag-processor": partial(airflow.works, component="dag_processor"),
+                "airflow-scheduler": partial(airflow.works, component="scheduler", since=now),
+                "airflow-dag-processor": partial(airflow.works, component="dag_processor", since=now),
             }
         )
         self._wait("the DAGs", airflow.knows_dag)
