@@ -7,9 +7,14 @@ conflict, 423 closed period, 404 missing, 500 our bug, 503 gave up, 504 timeout,
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
+
+MAX_PROBLEMS_BYTES = 6 * 1024 * 1024
+"""What the problems of one document may weigh as JSON: with every quote escaped still below the default
+max_allowed_packet of 16 MiB. About 50,000 of them."""
 
 
 class EverestError(Exception):
@@ -40,6 +45,24 @@ class Problem:
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def problems_json(problems: Sequence[Problem]) -> list[dict[str, Any]]:
+    """The problems as a row can hold them: all, or the first MAX_PROBLEMS_BYTES of them and how many more there are.
+
+    A statement larger than the server's packet loses the connection, and a failure that cannot be written is a
+    document that never ends.
+    """
+    shown: list[dict[str, Any]] = []
+    room = MAX_PROBLEMS_BYTES
+    for problem in problems:
+        entry = problem.as_json()
+        room -= len(json.dumps(entry, ensure_ascii=False).encode(errors="replace")) + 2
+        if room < 0:
+            more = f"dan {len(problems) - len(shown)} masalah lagi; perbaiki yang disebut dulu"
+            return [*shown, Problem(None, "", more).as_json()]
+        shown.append(entry)
+    return shown
 
 
 class DocumentRefused(EverestError):

@@ -24,6 +24,21 @@ class UnitOfWork:
     runs: MysqlRunStore
     books: MysqlBooks
 
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """What is written inside is undone, alone, when the `with` is left by an error; not nested. Raises
+        TransientDatabaseError when the whole transaction is lost with it (a deadlock drops the savepoint too)."""
+        with typed_errors():
+            self.conn.query("SAVEPOINT everest")
+            try:
+                with typed_errors():
+                    yield
+            except TransientDatabaseError:
+                raise
+            except BaseException:
+                self.conn.query("ROLLBACK TO SAVEPOINT everest")
+                raise
+
 
 class Database:
     """Opens units of work one after another on one connection, and replaces a connection that was lost."""

@@ -8,16 +8,31 @@ belongs to the newest attempt (state protocol, "Task").
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from everest.errors import Conflict, DefinitionError, DocumentMissing, DocumentRefused, EverestError, GaveUp
+from everest.errors import (
+    Conflict,
+    DefinitionError,
+    DocumentMissing,
+    DocumentRefused,
+    EverestError,
+    GaveUp,
+    problems_json,
+)
 from everest.workflow import codec
 from everest.workflow.definition import NEXT_STEP, RESPONSE, Definition
 from everest.workflow.ports import FINAL, Outcome, Run, Transaction
 
+log = logging.getLogger(__name__)
+
 SUCCESS_MESSAGE = "selesai"
+MESSAGE_MAX = 2_000
+"""Characters of an error's own sentence; a bug may quote anything."""
+SUMMARY_MAX = 15_000
+"""Characters of the column `error`, a TEXT of 65,535 bytes."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +181,10 @@ def dispatch(
 
 def begin(tx: Transaction, definition: Definition, ticket: Ticket, step: str) -> Go | Replay | Leave:
     """Rule 1 of a task: look at the rows before anything runs. Raises DocumentMissing when no such job exists."""
+    shadow = tx.runs.shadow(ticket.shadow_id)
+    if shadow is not None and shadow.workflow_id is None and shadow.dag_run_id != ticket.dag_run_id:
+        # Started by hand in Airflow: no message stands for this DAG run, so nobody would look after it.
+        return Leave(f"DAG run {ticket.dag_run_id} was not announced for job {shadow.id}; jobs start through the queue")
     run, stranger = find_run(tx, definition, ticket)
     if stranger:
         return second_row(tx, run, ticket)
@@ -210,16 +229,29 @@ def find_run(tx: Transaction, definition: Definition, ticket: Ticket) -> tuple[R
     if run.workflow != definition.name:
         raise DefinitionError(f"shadow row {shadow.id} belongs to workflow {run.workflow}, not {definition.name}")
     tx.runs.shadow(ticket.shadow_id, lock=True)
-    if shadow.workflow_id is None:
+    stranger = shadow.workflow_id is None and run.carrier_shadow_id != shadow.id
+    if shadow.workflow_id is None and not stranger:
         tx.runs.link_shadow(shadow.id, run.id)
-    return run, shadow.workflow_id is None and run.carrier_shadow_id != shadow.id
+    return run, stranger
 
 
 def second_row(tx: Transaction, run: Run, ticket: Ticket) -> Leave:
-    """A second job for a document does no work of its own: it waits with it, shares its end, or runs it again."""
+    """A second job for a document does no work of its own: it waits with it, shares its end, or runs it again.
+
+    One that names another nota than the one that ended is no job of that document: to share its end would call a
+    nota posted that never was. It fails on its own, not linked to the run.
+    """
     if run.status in FINAL:
-        tx.runs.set_shadow(ticket.shadow_id, tx.runs.outcome_of(run), run.current_step)
+        outcome = tx.runs.outcome_of(run)
+        conflict = _other_nota(tx, run, ticket, outcome)
+        if conflict is not None:
+            detail = {"status": "error", "code": 409, "message": conflict, "errors": []}
+            tx.runs.set_shadow(ticket.shadow_id, Outcome("FAILED", detail, 409, conflict), None)
+            return Leave(conflict)
+        tx.runs.link_shadow(ticket.shadow_id, run.id)
+        tx.runs.set_shadow(ticket.shadow_id, outcome, run.current_step)
         return Leave(f"the document is {run.status} already; its outcome was copied")
+    tx.runs.link_shadow(ticket.shadow_id, run.id)
     if run.status == "failed":
         # The rerun primitive is a change from FAILED; this row shares the document's failure for one statement.
         tx.runs.set_shadow(ticket.shadow_id, tx.runs.outcome_of(run), run.current_step)
@@ -229,6 +261,18 @@ def second_row(tx: Transaction, run: Run, ticket: Ticket) -> Leave:
     waiting = Outcome("WAITING", {"status": "waiting", "code": 202, "message": message})
     tx.runs.set_shadow(ticket.shadow_id, waiting, run.current_step)
     return Leave(f"shadow row {run.carrier_shadow_id} carries this document; this row waits for its end")
+
+
+def _other_nota(tx: Transaction, run: Run, ticket: Ticket, outcome: Outcome) -> str | None:
+    """Why this job is not one of the document that the run ended; None when it is."""
+    this, carrier = tx.runs.shadow(ticket.shadow_id), tx.runs.shadow(_carrier(run))
+    ended = (outcome.response or {}).get("nomer_nota") or (carrier and carrier.nomer_nota)
+    if this is None or this.nomer_nota is None or ended is None or this.nomer_nota == ended:
+        return None
+    return (
+        f"transaksi {this.transaksi_id} sudah selesai ({outcome.worker_status}) dengan nota {ended};"
+        f" nota {this.nomer_nota} tidak bisa memakainya lagi"
+    )
 
 
 def _reopen(tx: Transaction, run: Run) -> None:
@@ -348,7 +392,16 @@ def fail_run(tx: Transaction, definition: Definition | None, run: Run, error: Ex
         context = StepContext(
             tx, tx.now, run.id, step, run.failed_attempt or 0, _carrier(run), run.dag_run_id, run.n
         )
-        definition.on_failure(dict(run.state), context, error)
+        try:
+            with tx.savepoint():
+                definition.on_failure(dict(run.state), context, error)
+        except Exception as trouble:
+            if isinstance(trouble, EverestError) and trouble.retryable:
+                raise
+            # A failure that its handler could prevent from being recorded would be a job that never ends.
+            log.exception("the failure handler of workflow %s failed; the failure is recorded without it", run.id)
+            handler = {"error": describe(trouble)[1]}
+            tx.runs.add_event(run, "failure_handler_failed", run.current_step, run.failed_attempt, handler)
 
 
 def recover(tx: Transaction, definition: Definition | None, run: Run, limit: int, reason: str) -> bool:
@@ -371,16 +424,22 @@ def describe(error: Exception) -> tuple[int, str, list[dict[str, Any]]]:
     """The code, the sentence and the problems by line that an error leaves in the rows. A bug shows its type and
     text, never its trace: that stands in the task log."""
     if isinstance(error, DocumentRefused):
-        return error.code, error.message, [problem.as_json() for problem in error.problems]
+        return error.code, _writable(error.message), problems_json(error.problems)
     if isinstance(error, EverestError):
-        return error.code, error.message, []
-    return 500, f"kesalahan program: {type(error).__name__}: {error}", []
+        return error.code, _writable(error.message), []
+    return 500, _writable(f"kesalahan program: {type(error).__name__}: {error}"), []
+
+
+def _writable(text: str) -> str:
+    """As a column takes it: bounded, and without the halves of characters that UTF-8 cannot hold."""
+    text = text.encode(errors="backslashreplace").decode()
+    return text if len(text) <= MESSAGE_MAX else text[: MESSAGE_MAX - 1] + "…"
 
 
 def _summary(message: str, problems: list[dict[str, Any]]) -> str:
     shown = [f"baris {p['baris']} {p['kolom']}: {p['pesan']}" if p["baris"] else p["pesan"] for p in problems[:10]]
     more = [f"dan {len(problems) - 10} lagi"] if len(problems) > 10 else []
-    return "; ".join([message, *shown, *more])
+    return "; ".join([message, *shown, *more])[:SUMMARY_MAX]
 
 
 def _carrier(run: Run) -> int:
@@ -402,7 +461,9 @@ def take_over(tx: Transaction, definition: Definition, shadow_id: int, take_runn
     if shadow is None:
         raise DocumentMissing(f"shadow row {shadow_id} does not exist")
     ticket = Ticket(dag_run_id=shadow.dag_run_id or "", shadow_id=shadow_id, n=shadow.n or 1)
-    run, _ = find_run(tx, definition, ticket)
+    run, stranger = find_run(tx, definition, ticket)
+    if stranger:
+        tx.runs.link_shadow(shadow_id, run.id)
     if run.status in FINAL:
         raise Conflict(f"the document is {run.status}")
     if run.status not in ("running", "failed"):

@@ -157,6 +157,11 @@ class Transaction(Protocol):
         """Aware UTC, the database's clock."""
         ...
 
+    def savepoint(self) -> AbstractContextManager[None]:
+        """What is written inside is undone, alone, when the `with` is left by an error. Raises
+        TransientDatabaseError when the whole transaction is lost with it."""
+        ...
+
 
 class TransactionFactory(Protocol):
     """Opens a transaction that commits at the end of the `with` and rolls back on any error."""
