@@ -39,7 +39,8 @@ _COLUMN_ORDER = {name: index for index, name in enumerate(LINE_COLUMNS)}
 class Header:
     """One row of so_headers_staging. Instants (`*_at`) are aware; snapshot_at is never empty (created_at stands in).
 
-    otorisasi_level and diotorisasi_* come from whoever was logged in, never from an uploaded file.
+    otorisasi_level and diotorisasi_* come from whoever was logged in, never from an uploaded file. `flaws`: what could
+    not be read as it stands in the row, so that it is refused with all other problems.
     """
 
     header_id: int
@@ -53,6 +54,7 @@ class Header:
     diotorisasi_oleh: str | None
     diotorisasi_at: datetime | None
     dibuat_oleh: str | None
+    flaws: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True)

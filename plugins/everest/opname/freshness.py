@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from everest.errors import Problem
@@ -22,12 +22,24 @@ if TYPE_CHECKING:
 MAX_NAMED = 5
 """Movements named in one sentence; the rest are counted."""
 
+CLOCKS_DIFFER = timedelta(minutes=1)
+"""What the sender's clock may be ahead of the database's."""
+
 
 class _Movement(NamedTuple):
     id: int
     nota: str | None
     is_opname: bool
     tanggal_wib: datetime
+
+
+def future_problems(header: Header, now: datetime) -> list[Problem]:
+    """A snapshot that has not come yet: no movement can have been entered after it, so nothing would ever look stale.
+    Most likely the sender's clock or zone is wrong. `now`: aware, the database's clock."""
+    if header.snapshot_at <= now + CLOCKS_DIFFER:
+        return []
+    text = f"snapshot {wib(header.snapshot_at):%Y-%m-%d %H:%M:%S} WIB ada di masa depan; jam atau zona pengirim salah"
+    return [Problem(None, "snapshot_at", text)]
 
 
 def stale_problems(header: Header, lines: DataFrame, movements: DataFrame) -> list[Problem]:
@@ -60,15 +72,20 @@ def _problems(
     for kode, lot, gudang, number, nota, is_opname, tanggal in zip(*columns(movements, *names), strict=True):
         movement = _Movement(int(number), nota, bool(is_opname), tanggal)
         if matters(movement):
-            by_key[kode, lot or "", gudang].append(movement)
+            by_key[_key(kode, lot, gudang)].append(movement)
     if not by_key:
         return []
     keys = zip(*columns(lines, "baris", "kode_barang", "lot", "gudang_kode"), strict=True)
     return [
-        Problem(int(baris), "qty_sistem", sentence.format(_named(by_key[kode, lot or "", gudang])))
-        for baris, kode, lot, gudang in keys
-        if (kode, lot or "", gudang) in by_key
+        Problem(int(baris), "qty_sistem", sentence.format(_named(by_key[key])))
+        for baris, *codes in keys
+        if (key := _key(*codes)) in by_key
     ]
+
+
+def _key(kode: str | None, lot: str | None, gudang: str | None) -> tuple[str, str, str]:
+    """As the stock card sees it: its collation pads with spaces, so another module's 'A1 ' moves the stock of 'A1'."""
+    return (kode or "").rstrip(" "), (lot or "").rstrip(" "), (gudang or "").rstrip(" ")
 
 
 def _named(movements: list[_Movement]) -> str:

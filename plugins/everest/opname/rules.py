@@ -46,6 +46,10 @@ def _authorisation(header: Header, lines: CountedLines, references: References) 
         yield Problem(None, "diotorisasi_at", "waktu otorisasi kosong")
 
 
+def _unreadable(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
+    yield from header.flaws
+
+
 def _header_codes(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
     flaw = code_flaw(header.nomer_nota)
     if flaw:
@@ -174,6 +178,7 @@ Rule = Callable[["Header", CountedLines, "References"], Iterator[Problem]]
 
 RULES: tuple[Rule, ...] = (
     _authorisation,
+    _unreadable,
     _header_codes,
     _accounts,
     _has_lines,
@@ -185,6 +190,13 @@ RULES: tuple[Rule, ...] = (
     _numbers,
 )
 
-BEYOND_THE_HASH: tuple[Rule, ...] = (_authorisation, _header_codes, _accounts, _line_warehouses, _costs)
+BEYOND_THE_HASH: tuple[Rule, ...] = (
+    _authorisation,
+    _unreadable,
+    _header_codes,
+    _accounts,
+    _line_warehouses,
+    _costs,
+)
 """The rules that may answer differently although the document's `input_hash` is the same: they look at who authorised
 it, at master data or at a setting. The others looked at nothing but what the hash covers."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,6 +17,7 @@ from everest.errors import DocumentRefused, DuplicateKey, Problem
 from everest.opname import document, freshness, journal, limits, stock_card
 from everest.opname.amounts import ZERO_MONEY
 from everest.opname.document import Header, References
+from everest.opname.journal import Accounts
 from everest.opname.ports import Books, Leftovers, PostingSet
 from everest.opname.stock_card import CardTotals
 
@@ -36,6 +38,9 @@ class Step(Protocol):
 
     @property
     def tx(self) -> _Tx: ...
+
+    @property
+    def now(self) -> datetime: ...
 
     @property
     def shadow_id(self) -> int: ...
@@ -66,12 +71,14 @@ class Counted:
 
 @dataclass(frozen=True)
 class Computed:
-    """What a valid document says: a frame with selisih_qty, nilai_debet, nilai_kredit, and its two sums in rupiah."""
+    """What a valid document says: a frame with selisih_qty, nilai_debet, nilai_kredit, and its two sums in rupiah.
+    accounts: those that were found active."""
 
     values: DataFrame
     surplus: Decimal
     shortage: Decimal
     baris_selisih: int
+    accounts: Accounts
 
 
 def compute_variance(state: dict[str, Any], step: Step) -> dict[str, Any]:
@@ -84,7 +91,7 @@ def compute_variance(state: dict[str, Any], step: Step) -> dict[str, Any]:
     settled = _settled(books, counted)
     if settled is not None:
         return {"input_hash": counted.input_hash, **settled}
-    computed = _checked(books, counted)
+    computed = _checked(books, counted, step.now)
     header = counted.header
     warnings = books.write_values(header, OPNAME, document.posting_instant(header), computed.values)
     return {
@@ -127,7 +134,7 @@ def post_jurnal(state: dict[str, Any], step: Step) -> dict[str, Any]:
         return settled
     if counted.input_hash != state.get("input_hash"):
         return {"_next_step": compute_variance.__name__}
-    computed = _checked(books, counted, again=True)
+    computed = _checked(books, counted, step.now, again=True)
     header = counted.header
     if not books.values_match(header, computed.values):
         return {"_next_step": compute_variance.__name__}
@@ -136,7 +143,7 @@ def post_jurnal(state: dict[str, Any], step: Step) -> dict[str, Any]:
         return {"_next_step": clean_duplicate_notas.__name__}
 
     instant = document.posting_instant(header)
-    accounts = books.references(header, ()).document_accounts
+    accounts = computed.accounts
     rows = journal.journal_rows(header.nomer_nota, computed.surplus, computed.shortage, accounts)
     total = journal.check_balanced(rows)
     stock_card.check_agreement(rows, CardTotals(computed.surplus, computed.shortage), accounts.persediaan)
@@ -155,7 +162,7 @@ def post_jurnal(state: dict[str, Any], step: Step) -> dict[str, Any]:
     books.insert_stock_card(posting_id, header, instant)
     _verify(books, posting_id, total, computed.baris_selisih, accounts.persediaan)
     books.record_attempt(header.transaksi_id, step.n, step.dag_run_id, "COMPLETED", 200, counted.input_hash, ())
-    return _posted(posting_id, total, computed.baris_selisih)
+    return _posted(posting_id, header.nomer_nota, total, computed.baris_selisih)
 
 
 def record_failure(state: dict[str, Any], step: Step, error: Exception) -> None:
@@ -172,7 +179,7 @@ def record_failure(state: dict[str, Any], step: Step, error: Exception) -> None:
         step.dag_run_id,
         "FAILED",
         getattr(error, "code", 500),
-        Counted(header, books).input_hash if header else None,
+        _hash_of(Counted(header, books)) if header else None,
         problems or (Problem(None, "", str(error)),),
     )
 
@@ -228,7 +235,14 @@ def _conflict_sentence(header: Header, posted: PostingSet) -> str:
     )
 
 
-def _checked(books: Books, counted: Counted, again: bool = False) -> Computed:
+def _hash_of(counted: Counted) -> str | None:
+    try:
+        return counted.input_hash
+    except ValueError:
+        return None  # a number that no column of ours holds: what was refused has no canonical text
+
+
+def _checked(books: Books, counted: Counted, now: datetime, again: bool = False) -> Computed:
     """The computed document, or DocumentRefused with every problem at once. `again`: an earlier step found this very
     content valid; looks at what may have changed around it, under locks, so that it cannot before the commit."""
     header, lines = counted.header, counted.lines
@@ -238,7 +252,9 @@ def _checked(books: Books, counted: Counted, again: bool = False) -> Computed:
         for period in periods:
             books.lock_period(period)
         books.lock_warehouses(warehouses)
-    values, data_problems = _computed(header, lines, books.references(header, warehouses), is_known_valid=again)
+    references = books.references(header, warehouses)
+    values, data_problems = _computed(header, lines, references, is_known_valid=again)
+    data_problems = [*freshness.future_problems(header, now), *data_problems]
     period_problems = document.period_problems(header, books.closed_periods(periods))
     movements = books.movements_since(header.snapshot_at, warehouses)
     stale = freshness.stale_problems(header, lines, movements)
@@ -254,7 +270,8 @@ def _checked(books: Books, counted: Counted, again: bool = False) -> Computed:
     from everest.opname import variance
 
     surplus, shortage = variance.totals(values)
-    return Computed(values, surplus, shortage, sum(map(bool, values["selisih_qty"].tolist())))
+    baris_selisih = sum(map(bool, values["selisih_qty"].tolist()))
+    return Computed(values, surplus, shortage, baris_selisih, references.document_accounts)
 
 
 def _computed(
@@ -312,16 +329,17 @@ def _count_sentence(problems: Sequence[Problem]) -> str:
 
 
 def _posted_before(posted: PostingSet) -> dict[str, Any]:
-    answer = _posted(posted.id, posted.total_debet, posted.baris_selisih)
+    answer = _posted(posted.id, posted.nomer_nota, posted.total_debet, posted.baris_selisih)
     answer["_response"]["message"] = f"sudah diposting sebelumnya (posting {posted.id})"
     return answer
 
 
-def _posted(posting_id: int, total: Decimal, baris_selisih: int) -> dict[str, Any]:
+def _posted(posting_id: int, nomer_nota: str, total: Decimal, baris_selisih: int) -> dict[str, Any]:
     message = f"diposting: {baris_selisih} baris selisih" if baris_selisih else NO_VARIANCE
     answer = {
         "message": message,
         "posting_id": posting_id,
+        "nomer_nota": nomer_nota,
         "total_debet": str(total),
         "total_kredit": str(total),
         "baris_selisih": baris_selisih,

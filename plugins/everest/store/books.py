@@ -14,9 +14,8 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
-from everest.errors import Conflict, Problem
+from everest.errors import Conflict, Problem, problems_json
 from everest.opname.document import LINE_COLUMNS, Header, References, period_of
 from everest.opname.journal import Accounts, JournalRow
 from everest.opname.lines import columns
@@ -24,6 +23,7 @@ from everest.opname.ports import Leftovers, PostedTotals, PostingSet
 from everest.opname.stock_card import CardTotals
 from everest.settings import Settings
 from everest.store.database import Connection, last_insert_id, load_queries
+from everest.store.headers import header_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -71,37 +71,12 @@ class MysqlBooks:
     # -------------------------------------------------------------------------------------------- documents
 
     def document(self, transaksi_id: int) -> Header | None:
-        return self._header(_QUERIES.document_by_transaksi(self._conn, transaksi_id=transaksi_id))
+        row = _QUERIES.document_by_transaksi(self._conn, transaksi_id=transaksi_id)
+        return None if row is None else header_of(row, self._settings.foreign_zone)
 
     def lock_document(self, transaksi_id: int) -> Header | None:
-        return self._header(_QUERIES.lock_document(self._conn, transaksi_id=transaksi_id))
-
-    def _header(self, row: dict[str, Any] | None) -> Header | None:
-        if row is None:
-            return None
-        zone = UTC if row["zona_waktu"] == "UTC" else self._settings.foreign_zone
-        if row["zona_waktu"] not in (None, "UTC"):
-            zone = ZoneInfo(row["zona_waktu"])
-
-        def instant(value: datetime | None) -> datetime | None:
-            return None if value is None else value.replace(tzinfo=zone).astimezone(UTC)
-
-        snapshot = instant(row["snapshot_at"] or row["created_at"])
-        if snapshot is None:
-            raise ValueError("created_at is NOT NULL")
-        return Header(
-            header_id=row["id"],
-            transaksi_id=row["transaksi_id"],
-            nomer_nota=row["nomer_nota"],
-            gudang_kode=row["gudang_kode"],
-            tanggal_opname=row["tanggal_opname"],
-            tanggal_posting=row["tanggal_posting"],
-            snapshot_at=snapshot,
-            otorisasi_level=row["otorisasi_level"],
-            diotorisasi_oleh=row["diotorisasi_oleh"],
-            diotorisasi_at=instant(row["diotorisasi_at"]),
-            dibuat_oleh=row["dibuat_oleh"],
-        )
+        row = _QUERIES.lock_document(self._conn, transaksi_id=transaksi_id)
+        return None if row is None else header_of(row, self._settings.foreign_zone)
 
     def lines(self, header: Header) -> DataFrame:
         return _frame(_all(_ROWS.lines_cursor(self._conn, header_id=header.header_id)), LINE_COLUMNS)
@@ -323,7 +298,7 @@ class MysqlBooks:
             outcome=outcome,
             code=code,
             input_hash=input_hash,
-            problems=_json([problem.as_json() for problem in problems]),
+            problems=_json(problems_json(problems)),
             replaced_lines=_json(replaced_lines),
         )
 
