@@ -6,6 +6,7 @@ import pytest
 
 from stack import manager
 from stack.layout import Layout
+from tests.acceptance import guest
 from tests.acceptance.live import Live
 
 
@@ -20,6 +21,7 @@ def live(servers: Mapping[str, str]) -> Iterator[Live]:
     down = [name for name, state in states.items() if not state.is_running]
     if down:
         pytest.fail(f"not running: {', '.join(down)}; `make up` starts them, `make logs` says why they stopped")
+    guest.remove_left_files()
     root = str(layout.root)
     yield Live({**servers, "PYTHONPATH": f"{root}:{root}/plugins"})
 

@@ -20,8 +20,9 @@ import pika
 
 from everest.settings import MysqlUrl
 from everest.store import database as store
-from stack import manager
+from stack import machine, manager
 from stack.layout import Layout
+from stack.programs import Stack
 from tests import builders
 from tests.builders import Document, Line
 
@@ -108,6 +109,40 @@ class Live:
         return not wrong
 
     # -------------------------------------------------------------------------------------------------- broker
+
+    @contextmanager
+    def memory_alarm(self) -> Iterator[None]:
+        """The broker believes that it has no memory left: it blocks every connection that publishes."""
+        before = self.rabbitmqctl("eval", "vm_memory_monitor:get_vm_memory_high_watermark().")
+        self.rabbitmqctl("set_vm_memory_high_watermark", "0")
+        try:
+            until("the broker's memory alarm", self._has_alarm)
+            yield
+        finally:
+            self.rabbitmqctl("set_vm_memory_high_watermark", before)
+            until("the end of the broker's memory alarm", lambda: not self._has_alarm())
+
+    def _has_alarm(self) -> bool:
+        url = self.env["EVEREST_RABBIT_MANAGEMENT_URL"]
+        login = (self.env["EVEREST_RABBIT_MANAGEMENT_USER"], self.env["EVEREST_RABBIT_MANAGEMENT_PASSWORD"])
+        with httpx.Client(auth=login, timeout=30, trust_env=False) as client:
+            return client.get(f"{url}/api/health/checks/local-alarms").status_code == 503
+
+    def rabbitmqctl(self, *arguments: str) -> str:
+        """As an administrator of the stack's broker runs it."""
+        layout = Layout.here()
+        script = machine.require(machine.rabbitmq_server(), "RabbitMQ").with_name("rabbitmqctl")
+        done = subprocess.run(
+            machine.ServiceUser.of(layout, "rabbitmq").command([script, "--quiet", *arguments]),
+            env=Stack.open(layout).environment("rabbitmq"),
+            cwd="/",
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, f"rabbitmqctl {arguments}: {done.stdout}\n{done.stderr}"
+        return done.stdout.strip()
 
     @contextmanager
     def channel(self) -> Iterator[Any]:

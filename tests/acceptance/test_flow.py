@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from everest import bootstrap
 from tests import builders
 from tests.acceptance.live import Live, until
 from tests.builders import Document, Line
@@ -171,20 +172,24 @@ def test_a_failed_document_corrected_and_run_again_posts_once(
     assert live.dead_letters(document.shadow_id) == []
 
 
-def test_h36_every_failure_of_a_document_is_accounted_for(live: Live) -> None:
+def test_h36_every_one_of_ten_failures_of_a_document_is_accounted_for(live: Live) -> None:
     document = live.document(count(cost=None))
     live.publish(document.message)
-    for failure in range(1, 4):
+    for failure in range(1, 11):
         row = until("failure", lambda n=failure: _failed(live, document, n))
         assert row["error_code"] == 422
         assert live.dead_letters(document.shadow_id), "never FAILED without a letter"
-        live.run("everest", "rerun", document.nomer_nota)
-    until("the fourth failure", lambda: _failed(live, document, 4))
+        if failure == 10:
+            live.correct(document, count())
+        with bootstrap.unit_of_work(live.mysql) as tx:
+            tx.runs.rerun(document.shadow_id, "test", None)
 
-    live.correct(document, count())
-    live.run("everest", "rerun", document.nomer_nota)
     live.wait_for(document.shadow_id, "COMPLETED")
     assert_posted_once(live, document)
+    attempts = live.rows(
+        "SELECT outcome FROM posting_attempts WHERE transaksi_id = %s ORDER BY n", document.transaksi_id
+    )
+    assert [attempt["outcome"] for attempt in attempts] == ["FAILED"] * 10 + ["COMPLETED"]
     live.run("ingest_consumer", "dead-letters", "settle")
     assert live.dead_letters(document.shadow_id) == []
 
