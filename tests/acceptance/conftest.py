@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.acceptance.live import Live
 
 
 @pytest.fixture(scope="session")
-def live(servers: Mapping[str, str]) -> Iterator[Live]:
+def live(servers: Mapping[str, str]) -> Live:
     """The stack of this checkout, running whole. Fails, never skips, when it is not."""
     layout = Layout.here()
     try:
@@ -23,7 +23,7 @@ def live(servers: Mapping[str, str]) -> Iterator[Live]:
         pytest.fail(f"not running: {', '.join(down)}; `make up` starts them, `make logs` says why they stopped")
     guest.remove_left_files()
     root = str(layout.root)
-    yield Live({**servers, "PYTHONPATH": f"{root}:{root}/plugins"})
+    return Live({**servers, "PYTHONPATH": f"{root}:{root}/plugins"})
 
 
 @pytest.fixture(autouse=True)

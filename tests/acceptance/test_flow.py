@@ -238,10 +238,11 @@ def test_a_run_that_a_person_marks_failed_in_airflow_is_a_499_until_somebody_run
         until(
             "the task to wait",
             lambda: live.rows(
-                "SELECT id FROM workflow_steps WHERE workflow_id = (SELECT workflow_id FROM rabbit_publish_shadow WHERE id = %s)",
+                "SELECT id FROM workflow_steps WHERE workflow_id ="
+                " (SELECT workflow_id FROM rabbit_publish_shadow WHERE id = %s)",
                 document.shadow_id,
             ),
-        )  # noqa: E501
+        )
         with live.airflow() as airflow:
             url = f"/dags/opname_posting/dagRuns/{row['dag_run_id']}"
             airflow.patch(url, json={"state": "failed"}).raise_for_status()

@@ -7,7 +7,7 @@ nothing and insert deadlock), and never retries by itself: a retry loop belongs 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,8 @@ LOCK_WAIT_SECONDS = 20
 
 SESSION = (
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,"
-    "NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', innodb_lock_wait_timeout = {wait}"
-).format(wait=LOCK_WAIT_SECONDS)
+    f"NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', innodb_lock_wait_timeout = {LOCK_WAIT_SECONDS}"
+)
 
 
 def connect(url: MysqlUrl, connect_timeout: int = 5) -> Connection:
@@ -78,10 +78,8 @@ def transaction(conn: Connection) -> Iterator[Connection]:
             yield conn
             conn.commit()
         except BaseException:
-            try:
+            with suppress(MySQLdb.Error):  # the connection is gone; so is the transaction
                 conn.rollback()
-            except MySQLdb.Error:
-                pass  # the connection is gone; so is the transaction
             raise
 
 

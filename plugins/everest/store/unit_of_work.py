@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -65,11 +65,8 @@ class Database:
     def close(self) -> None:
         if self._conn is not None:
             conn, self._conn = self._conn, None
-            try:
-                with typed_errors():
-                    conn.close()
-            except Exception:  # noqa: S110 - closing a lost connection may fail; it is gone either way
-                pass
+            with suppress(Exception):  # closing a lost connection may fail; it is gone either way
+                conn.close()
 
 
 def _clock(conn: Connection) -> datetime:

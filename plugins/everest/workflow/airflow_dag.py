@@ -7,6 +7,7 @@ here, because the workflow waits, jumped back or belongs to a newer DAG run, ski
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 from airflow.sdk import DAG, BaseOperator
@@ -35,7 +36,7 @@ def to_dag(definition: Definition, tags: tuple[str, ...] = (), max_active_runs: 
         tags=list(tags),
     ) as dag:
         tasks = [StepOperator(definition=definition, step=step) for step in definition.steps]
-        for earlier, later in zip(tasks, tasks[1:], strict=False):
+        for earlier, later in pairwise(tasks):
             earlier >> later
     return dag
 

@@ -389,9 +389,7 @@ def fail_run(tx: Transaction, definition: Definition | None, run: Run, error: Ex
     tx.runs.add_event(run, "failed", run.current_step, run.failed_attempt, detail)
     if definition is not None and definition.on_failure is not None:
         step = run.current_step or ""
-        context = StepContext(
-            tx, tx.now, run.id, step, run.failed_attempt or 0, _carrier(run), run.dag_run_id, run.n
-        )
+        context = StepContext(tx, tx.now, run.id, step, run.failed_attempt or 0, _carrier(run), run.dag_run_id, run.n)
         try:
             with tx.savepoint():
                 definition.on_failure(dict(run.state), context, error)

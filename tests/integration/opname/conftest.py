@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+
 from everest.settings import MysqlUrl
 from tests.integration.opname.walk import Walker
 

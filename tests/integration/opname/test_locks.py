@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+
 from everest import bootstrap
 from everest.errors import TransientDatabaseError
 from everest.settings import MysqlUrl, Settings

@@ -1,5 +1,6 @@
 """Documents through the three steps on a real database: what lands in the books, and what is refused."""
 
+# ruff: noqa: E501 - tables: a case is a line
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
@@ -7,6 +8,7 @@ from decimal import Decimal as D
 from typing import Any
 
 import pytest
+
 from tests import builders
 from tests.builders import Line
 from tests.integration.opname.walk import Walker

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+
 from everest import bootstrap
 from everest.errors import DocumentRefused, TransientDatabaseError
 from everest.settings import MysqlUrl, Settings

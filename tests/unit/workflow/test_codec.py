@@ -7,9 +7,10 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from everest.workflow import codec
 from hypothesis import given
 from hypothesis import strategies as st
+
+from everest.workflow import codec
 
 leaves = (
     st.none()
