@@ -90,9 +90,9 @@ WHERE k.gudang_kode IN :codes
        OR (k.posting_id IS NULL AND k.created_at > :snapshot_foreign))
 ORDER BY k.id;
 
--- name: accounting_document(transaksi_id)^
--- The accounting document, if another program or an earlier attempt wrote it.
-SELECT id, nomer_nota, jenis, tanggal_wib, gudang_kode FROM transaksi WHERE id = :transaksi_id;
+-- name: hold_accounting_document(transaksi_id)^
+-- The accounting document as it stands, unchanged until the transaction ends: the posting refers to it.
+SELECT nomer_nota, jenis, tanggal_wib, gudang_kode FROM transaksi WHERE id = :transaksi_id LOCK IN SHARE MODE;
 
 -- name: put_accounting_document(transaksi_id, nomer_nota, jenis, tanggal_wib, gudang_kode)!
 -- Written once per attempt; the existing application may have written it before.

@@ -90,8 +90,9 @@ class Books(Protocol):
         """Writes `transaksi` and `transaksi_values`; returns warnings about rows that stood there and differed."""
         ...
 
-    def values_match(self, header: Header, values: DataFrame) -> bool:
-        """Whether the stored lines are these, row by row; then they stay so until the commit."""
+    def values_match(self, header: Header, jenis: str, instant: datetime, values: DataFrame) -> bool:
+        """Whether `write_values` would change nothing: the stored document and its lines are these, row by row; then
+        they stay so until the commit."""
         ...
 
     def leftovers(self, nomer_nota: str, transaksi_id: int, accounts: Sequence[str]) -> Leftovers: ...

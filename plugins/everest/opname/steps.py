@@ -136,13 +136,13 @@ def post_jurnal(state: dict[str, Any], step: Step) -> dict[str, Any]:
         return {"_next_step": compute_variance.__name__}
     computed = _checked(books, counted, step.now, again=True)
     header = counted.header
-    if not books.values_match(header, computed.values):
+    instant = document.posting_instant(header)
+    if not books.values_match(header, OPNAME, instant, computed.values):
         return {"_next_step": compute_variance.__name__}
     leftovers = _leftovers(books, header)
     if leftovers.fingerprint != state.get("sisa_sidik"):
         return {"_next_step": clean_duplicate_notas.__name__}
 
-    instant = document.posting_instant(header)
     accounts = computed.accounts
     rows = journal.journal_rows(header.nomer_nota, computed.surplus, computed.shortage, accounts)
     total = journal.check_balanced(rows)

@@ -182,7 +182,11 @@ class MysqlBooks:
             warnings[MAX_WARNINGS:] = [f"dan {len(warnings) - MAX_WARNINGS} lagi"]
         return warnings
 
-    def values_match(self, header: Header, values: DataFrame) -> bool:
+    def values_match(self, header: Header, jenis: str, instant: datetime, values: DataFrame) -> bool:
+        row = _QUERIES.hold_accounting_document(self._conn, transaksi_id=header.transaksi_id)
+        ours = (header.nomer_nota, jenis, instant, header.gudang_kode)
+        if row is None or tuple(row.values()) != ours:
+            return False
         stored = _all(_ROWS.hold_values_cursor(self._conn, transaksi_id=header.transaksi_id))
         return list(stored) == list(zip(*columns(values, *VALUE_COLUMNS), strict=True))
 

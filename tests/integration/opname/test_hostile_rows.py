@@ -134,3 +134,43 @@ def test_an_accounting_number_used_again_for_another_nota_is_a_conflict_and_neve
     assert "SO-X" in row["error"]
     assert "SO-Y" in row["error"]
     assert builders.books(connection) == before
+
+
+@pytest.mark.parametrize("step", ["clean_duplicate_notas", "post_jurnal"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM transaksi",
+        "UPDATE transaksi SET jenis = 'PEMBALIKAN'",
+        "UPDATE transaksi SET tanggal_wib = '2020-01-01'",
+        "UPDATE transaksi SET nomer_nota = 'SO-OTHER'",
+        "UPDATE transaksi_values SET nilai_debet = nilai_debet + 1 WHERE nilai_debet > 0",
+        "DELETE FROM transaksi_values",
+    ],
+)
+def test_an_accounting_document_that_another_program_changes_between_the_steps_is_written_again(
+    walker: Walker, connection: Any, statement: str, step: str
+) -> None:
+    document = builders.document(connection, diotorisasi_at=NOON)
+    statements = iter([statement])
+
+    def change_once(now: str) -> None:
+        if now == step:
+            for one in statements:
+                connection.query(one)
+                connection.commit()
+
+    assert walker.post(document.shadow_id, change_once) == "COMPLETED"
+
+    (row,) = builders.rows(connection, "SELECT * FROM transaksi")
+    assert (row["id"], row["nomer_nota"], row["jenis"], row["tanggal_wib"]) == (
+        document.transaksi_id,
+        document.nomer_nota,
+        "OPNAME",
+        datetime(2026, 3, 10, 12),
+    )
+    (values,) = builders.rows(
+        connection, "SELECT SUM(nilai_debet) AS debet, SUM(nilai_kredit) AS kredit FROM transaksi_values"
+    )
+    assert (values["debet"], values["kredit"]) == (3000, 5001)
+    assert builders.books(connection).agree
