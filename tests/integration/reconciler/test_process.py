@@ -6,8 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from everest.reconciler.management import JOBS_QUEUE, Management, ManagementUnav
 from everest.reconciler.settings import Login
 from tests import fake_airflow, fake_management
 from tests.integration.reconciler.world import World
+from tests.queue_rig import until
 
 ROOT = Path(__file__).resolve().parents[3]
 PATIENCE_S = 60
@@ -52,19 +52,12 @@ def start(env: Mapping[str, str], *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.05)
-
-
 def test_the_process_repairs_round_after_round_until_sigterm(world: World) -> None:
     first = world.at_work("failed")
     process = start(environment(world))
-    until(lambda: world.status(first.shadow_id) == "PENDING")
+    until(lambda: world.status(first.shadow_id) == "PENDING", "begun again")
     second = world.at_work("failed", key="later")
-    until(lambda: world.status(second.shadow_id) == "PENDING")
+    until(lambda: world.status(second.shadow_id) == "PENDING", "begun again, in a later round")
 
     process.send_signal(signal.SIGTERM)
     output, _ = process.communicate(timeout=PATIENCE_S)
@@ -80,7 +73,7 @@ def test_sigterm_does_not_wait_for_an_airflow_that_hangs(world: World) -> None:
     ticket = world.at_work("failed")
     world.airflow.script("run", "hang")
     process = start(environment(world))
-    until(lambda: world.airflow.count("run") == 1)
+    until(lambda: world.airflow.count("run") == 1, "the question")
 
     process.send_signal(signal.SIGTERM)
     output, _ = process.communicate(timeout=20)  # the call itself would hang for 30 s
@@ -142,8 +135,8 @@ def test_a_real_broker_says_whether_the_jobs_queue_is_empty(broker: tuple[Any, L
             return False
 
     api.put(f"queues/{vhost}/{JOBS_QUEUE}", json={"durable": True}).raise_for_status()
-    until(lambda: says(True))
+    until(lambda: says(True), "empty")
     message = {"properties": {}, "routing_key": JOBS_QUEUE, "payload": "x", "payload_encoding": "string"}
     api.post(f"exchanges/{vhost}/amq.default/publish", json=message).raise_for_status()
-    until(lambda: says(False))
+    until(lambda: says(False), "not empty any more")
     management.close()

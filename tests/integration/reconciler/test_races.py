@@ -15,6 +15,7 @@ from everest.workflow import engine, runner
 from everest.workflow.engine import Fenced, Go, Leave
 from tests import builders
 from tests.integration.reconciler.world import LONG_AGO, TWO, World
+from tests.queue_rig import until
 
 
 def test_a_step_that_holds_the_runs_lock_commits_and_the_failure_finds_it_done(world: World) -> None:
@@ -134,5 +135,6 @@ def test_one_of_two_is_active_and_the_other_takes_over_when_it_is_gone(world: Wo
     assert world.status(ticket.shadow_id) == "PROCESSING"
 
     database.close()
-    assert second.round() == 1
+    until(second.round, "the server has noticed that the first one's connection is gone")
+    assert world.status(ticket.shadow_id) == "PENDING"
     assert first.round() == 0, "standing by now"
