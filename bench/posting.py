@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import documents
-from bench.measure import Result, Run, against_floor, exponent, side_by_side, spread
+from bench.measure import Result, Run, against_floor, exponent, show, side_by_side, spread
 from bench.server import BenchServer
 from everest.bootstrap import database
 from everest.opname.workflow import POST_OPNAME
@@ -187,19 +187,23 @@ def _p2(core: Core, id: str, lines: int, share: float, pairs: int, bounds: tuple
 def p9(server: BenchServer, smoke: bool) -> list[Result]:
     """How the posting core grows with the document."""
     sizes: Sequence[int] = SMOKE_SIZES if smoke else GROWTH_SIZES
-    medians, spreads, runs = [], [], []
+    medians, cpu, spreads, runs = [], [], [], []
     core = Core(server)
     try:
         core.post(sizes[0])
         for size in sizes:
-            seconds = [core.post(size).seconds for _ in range(1 if smoke else GROWTH_RUNS[size])]
+            costs = [core.post(size) for _ in range(1 if smoke else GROWTH_RUNS[size])]
+            seconds = [cost.seconds for cost in costs]
             medians.append(statistics.median(seconds))
-            spreads.append(f"{size:,}: {medians[-1]:.3f} s ({spread(seconds)})")
+            cpu.append(statistics.median(cost.cpu for cost in costs))
+            spreads.append(f"{size:,}: {show(medians[-1])} s ({spread(seconds)}), {show(cpu[-1])} CPU-s")
             runs += [Run(value) for value in seconds]
     finally:
         core.close()
     slope = exponent(sizes, medians)
     what = f"growth of the posting core over {', '.join(f'{size:,}' for size in sizes)} lines: exponent"
-    last = exponent(sizes[-2:], medians[-2:])
-    note = f"{'; '.join(spreads)}; exponent of the last step alone {last:.2f}"
+    note = (
+        f"{'; '.join(spreads)}; exponent of the last step alone {exponent(sizes[-2:], medians[-2:]):.2f},"
+        f" of its CPU {exponent(sizes[-2:], cpu[-2:]):.2f}"
+    )
     return [Result("P9", what, "", "itself: 1 is linear", slope, None, slope, 1.1, 1.02, runs=tuple(runs), note=note)]
