@@ -1,4 +1,4 @@
-"""A person with files: what is typed, from mistakes to the books, through outbox, relay, queue and Airflow."""
+"""A person with files: what is typed, from a file with mistakes to the books, through outbox, queue and Airflow."""
 
 from __future__ import annotations
 
