@@ -32,8 +32,8 @@ LOCK_WAIT_SECONDS = 20
 
 SESSION = (
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,"
-    "NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', innodb_lock_wait_timeout = {wait}"
-).format(wait=LOCK_WAIT_SECONDS)
+    f"NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', innodb_lock_wait_timeout = {LOCK_WAIT_SECONDS}"
+)
 
 
 def connect(url: MysqlUrl, connect_timeout: int = 5) -> Connection:

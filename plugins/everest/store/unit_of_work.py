@@ -53,7 +53,7 @@ class Database:
             try:
                 with typed_errors():
                     conn.close()
-            except Exception:  # noqa: S110 - closing a lost connection may fail; it is gone either way
+            except Exception:
                 pass
 
 

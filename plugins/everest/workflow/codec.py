@@ -12,7 +12,11 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-_TAGS: dict[str, Callable[[str], Any]] = {"$decimal": Decimal, "$datetime": datetime.fromisoformat, "$date": date.fromisoformat}
+_TAGS: dict[str, Callable[[str], Any]] = {
+    "$decimal": Decimal,
+    "$datetime": datetime.fromisoformat,
+    "$date": date.fromisoformat,
+}
 
 
 def dumps(value: Any) -> str:
