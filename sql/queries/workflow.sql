@@ -96,10 +96,10 @@ FROM workflow_steps
 WHERE workflow_id = :run_id AND step = :step AND visit = :visit
 ORDER BY id;
 
--- name: finish_step(run_id, step, visit, branch, status, output, error)!
--- How a step's newest attempt ended.
+-- name: finish_step(run_id, step, visit, branch, status, output, state_after, error)!
+-- How a step's newest attempt ended, and the run's state with its output in it.
 UPDATE workflow_steps
-SET status = :status, output = :output, error = :error, finished_at = UTC_TIMESTAMP(6)
+SET status = :status, output = :output, state_after = :state_after, error = :error, finished_at = UTC_TIMESTAMP(6)
 WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND branch = :branch;
 
 -- name: add_items(run_id, step, visit, n, rows)!

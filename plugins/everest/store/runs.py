@@ -157,6 +157,7 @@ class MysqlRunStore(MysqlFanout):
             branch=branch,
             status=status,
             output=None if output is None else codec.dumps(output),
+            state_after=codec.dumps(run.state) if status == "completed" else None,
             error=_text(error),
         )
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from everest.errors import Conflict, EverestError
-from everest.workflow import pointer, starts, waits
+from everest.workflow import codec, pointer, starts, state, waits
 from everest.workflow.definition import Definition, Handler, dotted_name, resolve
 from everest.workflow.ports import FINAL, WAITING, Compensation, Outcome, Run, Transaction, TransactionFactory
 from everest.workflow.starts import Dispatched
@@ -34,13 +34,17 @@ def dispatch(
 ) -> Dispatched:
     """Starts a workflow. The same key with the same payload is the same run; with another one it is a Conflict."""
     key = key if key is not None else definition.key(payload)
-    held = None if key is None else tx.runs.find(definition.name, key)
-    if held is not None:
+    try:
+        sent = starts.dispatch(tx, definition, payload, key, transaksi_id, nomer_nota)
+    except Conflict:
+        held = None if key is None else tx.runs.find(definition.name, key)
+        if held is None:
+            raise
         run = tx.runs.lock(held)
-        if run.payload != payload:
-            raise Conflict(f"key {key} of workflow {definition.name} belongs to run {held}, which has another payload")
+        if codec.canonical(run.payload) != codec.canonical(payload):
+            text = f"key {key} of workflow {definition.name} belongs to run {held}, which has another payload"
+            raise Conflict(text) from None
         return Dispatched(run.id, pointer.carrier(run), run.dag_run_id)
-    sent = starts.dispatch(tx, definition, payload, key, transaksi_id, nomer_nota)
     tx.runs.audit(actor, "dispatch", tx.runs.lock(sent.workflow_id), None, None)
     return sent
 
@@ -289,7 +293,7 @@ def expire(tx: Transaction, definition: Definition, run_id: int) -> bool:
     late.code = 504
     pointer.fail_run(tx, definition, run, late, None)
     if definition.options.on_deadline is not None:
-        definition.options.on_deadline(dict(run.state), pointer.context(tx, run))
+        definition.options.on_deadline(state.public_part(run.state), pointer.context(tx, run))
     for waiter in waiters:
         waits.wake_if_decided(tx, waiter)
     return True

@@ -223,6 +223,16 @@ def ended(tx: Transaction, run: Run, waiters: list[Run], result: Result) -> Resu
 # -------------------------------------------------------------------------------------------------------- fail
 
 
+def failed_try(tx: Transaction, definition: Definition, token: Token, error: Exception) -> None:
+    """Only history: this try failed, and another one follows. Raises Fenced when that is not this try's to say."""
+    run, _ = owned(tx, definition, token)
+    branch = {"branch": token.branch} if token.branch else {}
+    told = pointer.diagnosis(error)
+    tx.runs.add_event(run, "failed", token.step, token.attempt, {**told, **branch})
+    again = {"type": told["type"], "message": told["message"], **branch}
+    tx.runs.add_event(run, "retried", token.step, token.attempt, again)
+
+
 def fail(tx: Transaction, definition: Definition, token: Token, error: Exception) -> None:
     """Records that the step failed for good. Raises Fenced when that is not this try's to say."""
     _, waiters = pointer.lock_with_waiters(tx, token.run_id)

@@ -32,9 +32,9 @@ def settle_branch(
             if shared:
                 names = " and ".join(sorted((token.branch, other.branch)))
                 raise DocumentRefused(f"step {step.name}: branches {names} both return {', '.join(shared)}", code=500)
+    state.merge(run, definition, public)
     tx.runs.finish_step(run, step.name, token.branch, "completed", public, None)
     tx.runs.add_event(run, "branch_completed", step.name, token.attempt, {"branch": token.branch})
-    state.merge(run, definition, public)
     state.check_budgets(run, definition)
     if len(done) + 1 < len(step.branches):
         tx.runs.save(run)
@@ -75,6 +75,13 @@ def expand(tx: Transaction, definition: Definition, run: Run, step: d.ForEach, t
     return None
 
 
+def is_settled(tx: Transaction, token: Token) -> bool:
+    """Whether the step was completed by another slot since this one began: its work is not needed any more, and
+    that is no failure. Locks the run."""
+    run = tx.runs.lock(token.run_id)
+    return (run.current_step, run.visit) != (token.step, token.visit)
+
+
 def claim(tx: Transaction, step: d.ForEach, token: Token) -> Claimed | None:
     """The next item for this slot; None when all are done or in other hands, or the step is over."""
     run = tx.runs.get(token.run_id)
@@ -112,19 +119,21 @@ def fail_item(
 ) -> ItemFailed | None:
     """Puts the item back for another try, or records its failure. Returns an error when the whole step has failed."""
     _own_item(tx, run, step, claimed)
-    code, message, _ = pointer.describe(error)
-    detail = {"code": code, "message": message, "type": type(error).__name__}
+    told = pointer.diagnosis(error)
+    detail = {key: told[key] for key in ("code", "message", "type")}
+    tx.runs.add_event(run, "failed", step.name, claimed.attempt, {**told, "index": claimed.index})
     permanent = isinstance(error, EverestError) and not error.retryable
     if not permanent and tries < definition.options.max_attempts:
         tx.runs.finish_item(run, step.name, claimed.index, "pending", None, detail)
+        tx.runs.add_event(run, "retried", step.name, claimed.attempt, {**detail, "index": claimed.index})
         return None
     tx.runs.finish_item(run, step.name, claimed.index, "failed", None, detail)
     counts = tx.runs.count_items(run, step.name)
     needed = {"all": counts.total, "first_success": 1, "quorum": step.quorum or 1}[step.mode]
     if counts.total - counts.failed >= needed:
         return None
-    failure = ItemFailed(f"langkah {step.name}: item {claimed.index} gagal: {message}")
-    failure.code = code
+    failure = ItemFailed(f"langkah {step.name}: item {claimed.index} gagal: {told['message']}")
+    failure.code = told["code"]
     return failure
 
 

@@ -57,20 +57,20 @@ class Inline:
 
     def dag_run(self, message: Message) -> None:
         """One delivery: the consumer's claim, then the tasks of the DAG run in order, each until its last try."""
-        with self.database.transaction() as tx:
-            shadow = tx.runs.shadow(message.shadow_id)
-            if (
-                shadow is None
-                or shadow.dag_run_id != message.dag_run_id
-                or shadow.worker_status in ("COMPLETED", "CANCELLED", "FAILED")
-            ):
-                return
-            run = tx.runs.lock(message.run_id)
+        if not self._claim(message):
+            return
         ticket = Ticket(message.dag_run_id, message.shadow_id, message.n, message.run_id)
-        definition = self.definitions[run.workflow]
+        definition = self.definitions[self.run(message.run_id).workflow]
         for step, branch in tasks_of(definition):
             if not self._task(definition, ticket, step.name, branch):
                 return
+
+    def _claim(self, message: Message) -> bool:
+        with self.database.transaction() as tx:
+            shadow = tx.runs.shadow(message.shadow_id)
+        if shadow is None or shadow.dag_run_id != message.dag_run_id:
+            return False
+        return shadow.worker_status not in ("COMPLETED", "CANCELLED", "FAILED")
 
     def _task(self, definition: Definition, ticket: Ticket, step: str, branch: str) -> bool:
         """Whether the DAG run goes on behind this task."""

@@ -46,6 +46,8 @@ class Tables:
 
     runs: dict[int, Run] = field(default_factory=dict)
     steps: dict[tuple[int, str, int, str], StepRecord] = field(default_factory=dict)
+    ends: dict[tuple[int, str, int, str], dict[str, Any]] = field(default_factory=dict)
+    """The rest of a step's record: its error and the state it left."""
     items: dict[tuple[int, str, int], dict[int, dict[str, Any]]] = field(default_factory=dict)
     dependencies: dict[tuple[int, str, int], list[int]] = field(default_factory=dict)
     signals: list[dict[str, Any]] = field(default_factory=list)
@@ -194,6 +196,8 @@ class MemoryRunStore:
         key = (run.id, step, run.visit, branch)
         if key in self._t.steps:
             self._t.steps[key] = replace(self._t.steps[key], status=status, output=_plain(output))
+            state_after = _plain(run.state) if status == "completed" else None
+            self._t.ends[key] = {"error": _plain(error), "state_after": state_after}
 
     # ------------------------------------------------------------------------------------------------- items
 

@@ -5,7 +5,10 @@ Every function runs under the run's lock, inside the caller's transaction.
 
 from __future__ import annotations
 
+import re
+import traceback
 from datetime import datetime
+from pathlib import PurePath
 from typing import Any
 
 from everest.errors import DefinitionError, DocumentRefused, EverestError
@@ -17,6 +20,8 @@ from everest.workflow.ticket import Forward, Leave, StepContext, Token
 
 SUCCESS_MESSAGE = "selesai"
 PAUSED_MESSAGE = "dijeda"
+TRACE_FRAMES = 12
+_CREDENTIALS = re.compile(r"(?<=://)[^/\s@]+@")
 
 
 # ----------------------------------------------------------------------------------------------------- forward
@@ -41,7 +46,7 @@ def advance(
     tx.runs.finish_step(run, step.name, "", "completed", public, None)
     tx.runs.add_event(run, "completed", step.name, token.attempt, None)
     if step.compensate_with is not None:
-        tx.runs.add_compensation(run, step.name, dotted_name(step.compensate_with), dict(run.state))
+        tx.runs.add_compensation(run, step.name, dotted_name(step.compensate_with), state.public_part(run.state))
     run.waiting, run.wakes_at = None, None
     if run.status in ("waiting_for_signal", "waiting_for_workflows"):
         run.status = "running"
@@ -159,7 +164,7 @@ def fail_run(tx: Transaction, definition: Definition | None, run: Run, error: Ex
         run.compensation = "pending"
     tx.runs.save(run)
     tx.runs.set_shadows(run, Outcome("FAILED", detail, code, _summary(message, problems)))
-    tx.runs.add_event(run, "failed", run.current_step, run.failed_attempt, detail)
+    tx.runs.add_event(run, "failed", run.current_step, run.failed_attempt, {**detail, **diagnosis(error)})
     if definition is not None and definition.options.on_failure is not None:
         definition.options.on_failure(state.public_part(run.state), context(tx, run), error)
 
@@ -204,8 +209,22 @@ def describe(error: Exception) -> tuple[int, str, list[dict[str, Any]]]:
     if isinstance(error, DocumentRefused):
         return error.code, error.message, [problem.as_json() for problem in error.problems]
     if isinstance(error, EverestError):
-        return error.code, error.message, []
-    return 500, f"kesalahan program: {type(error).__name__}: {error}", []
+        return error.code, _without_secrets(error.message), []
+    return 500, _without_secrets(f"kesalahan program: {type(error).__name__}: {error}"), []
+
+
+def diagnosis(error: Exception) -> dict[str, Any]:
+    """What a run's history keeps of an error: class, sentence and where it was raised. Names of files and functions
+    only: lines of code and values may hold secrets."""
+    code, message, _ = describe(error)
+    frames = traceback.StackSummary.extract(traceback.walk_tb(error.__traceback__), lookup_lines=False)
+    where = [f"{PurePath(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames[-TRACE_FRAMES:]]
+    return {"code": code, "message": message, "type": type(error).__name__, "trace": where}
+
+
+def _without_secrets(text: str) -> str:
+    """Errors of clients like to quote the URL they called."""
+    return _CREDENTIALS.sub("***@", text)
 
 
 def _summary(message: str, problems: list[dict[str, Any]]) -> str:

@@ -197,7 +197,9 @@ class RunStore(Protocol):
         status: str,
         output: dict[str, Any] | None,
         error: dict[str, Any] | None,
-    ) -> None: ...
+    ) -> None:
+        """A completed step keeps the run's state as it stands now: its output is merged already."""
+        ...
 
     # items of a for_each, and the runs that a wait depends on
     def add_items(self, run: Run, step: str, items: Sequence[Any]) -> None: ...

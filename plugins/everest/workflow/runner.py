@@ -133,6 +133,8 @@ class _Try:
     def _items(self, step: d.ForEach, start: Go) -> Result:
         """Claims one item after another until none is left for this slot."""
         with self._open() as tx:
+            if fanout.is_settled(tx, start.token):
+                return Replay()
             run, waiters = engine.owned(tx, self._definition, start.token)
             result = fanout.expand(tx, self._definition, run, step, start.token)
             if result is not None:
@@ -158,6 +160,8 @@ class _Try:
             return None  # settled early, or in other hands: nothing of it was written
         except Exception as error:
             with self._open() as tx:
+                if fanout.is_settled(tx, start.token):
+                    return None
                 run, _ = engine.owned(tx, self._definition, start.token)
                 failure = fanout.fail_item(tx, self._definition, run, step, claimed, error, tries)
             if failure is not None:
@@ -196,7 +200,10 @@ class _Try:
     def record(self, error: Exception, is_final: bool) -> None:
         """Writes a final failure. A store that is away leaves it to the reconciler, which finds a dead DAG run."""
         token = self._token
-        if not is_final or token is None:
+        if token is None:
+            return
+        if not is_final:
+            self._note(error, token)
             return
 
         def write() -> None:
@@ -209,6 +216,14 @@ class _Try:
             log.warning("the failure is not this try's to record: %s", fenced.message)
             return
         error.everest_recorded = True  # type: ignore[attr-defined]
+
+    def _note(self, error: Exception, token: Token) -> None:
+        """A try that another one follows leaves a line in the run's history, if that can be had at once."""
+        try:
+            with self._open() as tx:
+                engine.failed_try(tx, self._definition, token, error)
+        except EverestError as problem:
+            log.warning("the failed try is not in the run's history: %s", problem.message)
 
     def _again_when_transient(self, work: Callable[[], T]) -> T:
         retrying = Retrying(

@@ -64,6 +64,9 @@ def send(
     limit = definition.options.must_complete_within
     run.deadline_at = None if limit is None else tx.now + limit
     run.id = tx.runs.insert(run)
+    if tx.runs.lock(run.id).carrier_shadow_id is not None:
+        # Another transaction took the key after we had looked.
+        raise Conflict(f"workflow {run.workflow} with key {run.idempotency_key} exists already")
     run.carrier_shadow_id = tx.runs.insert_shadow(run, transaksi_id, nomer_nota, codec.dumps(run.payload))
     run.dag_run_id = tx.runs.dag_run_id(run)
     tx.runs.save(run)

@@ -252,8 +252,7 @@ def _workflows(
         waiting = _begin(tx, run, step, "workflows", ids=ids, mode=step.mode, quorum=step.quorum)
         tx.runs.add_dependencies(run, step.name, ids)
     verdict = _verdict(tx, waiting)
-    waiting["remaining"] = verdict.remaining
-    waiting["matched"] = len(verdict.completed)
+    _note(waiting, verdict)
     if verdict.is_satisfied:
         return pointer.advance(tx, definition, run, step, token, {step.result_key: _states(step, verdict.completed)})
     if _is_late(tx, waiting):
@@ -310,6 +309,11 @@ def _verdict(tx: Transaction, waiting: dict[str, Any]) -> _Verdict:
     return _Verdict(chosen, remaining, len(completed) >= needed)
 
 
+def _note(waiting: dict[str, Any], verdict: _Verdict) -> None:
+    waiting["remaining"] = verdict.remaining
+    waiting["matched"] = len(verdict.completed)
+
+
 def _states(step: d.WaitForWorkflows, completed: list[Run]) -> Any:
     if not step.many:
         return state.public_part(completed[0].state)
@@ -347,11 +351,17 @@ def _nested(tx: Transaction, definition: Definition, run: Run, step: d.RunWorkfl
 
 
 def wake_if_decided(tx: Transaction, run: Run) -> bool:
-    """A run that waits for workflows, one of which has just ended: wakes it if that decides the wait."""
-    if run.status != "waiting_for_workflows" or run.waiting is None or not is_decided(tx, run.waiting):
+    """A run that waits for workflows, one of which has just ended: wakes it if that decides the wait, else notes how
+    far it is. A paused one looks when it is resumed."""
+    if run.status != "waiting_for_workflows" or run.waiting is None:
         return False
-    pointer.wake(tx, run)
-    return True
+    if is_decided(tx, run.waiting):
+        pointer.wake(tx, run)
+        return True
+    if run.waiting["kind"] == "workflows":
+        _note(run.waiting, _verdict(tx, run.waiting))
+        tx.runs.save(run)
+    return False
 
 
 def is_decided(tx: Transaction, waiting: dict[str, Any]) -> bool:
