@@ -6,19 +6,49 @@ sentence that names its step.
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack, get_type_hints
 
 from everest.errors import DefinitionError
+from everest.workflow import checks
 from everest.workflow import definition as d
 from everest.workflow.definition import Branch, Definition, Handler, Mode, Options, Priority, State, Step
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,79}")
-_VERSION = re.compile(r"[A-Za-z0-9._-]{1,40}")
+
+class RepeatOptions(TypedDict, total=False):
+    """condition: instead of a key, `condition(state) -> bool`. max_iterations: jumps back; one more fails the run."""
+
+    condition: Callable[[State], bool] | None
+    max_iterations: int | None
+    name: str | None
+
+
+class EndOfWait(TypedDict, total=False):
+    """What every wait for others may have. timeout: then the run fails (504), or goes on with on_timeout merged."""
+
+    timeout: timedelta | None
+    on_timeout: Mapping[str, Any] | None
+    compensate_with: Handler | None
+
+
+class SignalOptions(EndOfWait, total=False):
+    """result_key: where the payload lands, else it merges. match_payload: keys and values it must have.
+    correlation_key: a key of the state; only a signal with its value counts."""
+
+    result_key: str | None
+    match_payload: Mapping[str, Any] | None
+    correlation_key: str | None
+
+
+class GroupOptions(EndOfWait, total=False):
+    """How many of the workflows must complete, and where their public states land."""
+
+    mode: Mode
+    quorum: int | None
+    result_key: str
+    name: str | None
 
 
 class Builder:
@@ -27,6 +57,7 @@ class Builder:
     def __init__(self, name: str, version: str, doc: str, dag_id: str | None) -> None:
         self._name, self._version, self._doc, self._dag_id = name, version, doc, dag_id or name
         self._steps: list[Step] = []
+        self._mistakes: list[str] = []
         self._options = Options()
 
     # -------------------------------------------------------------------------------------------------- steps
@@ -121,34 +152,26 @@ class Builder:
 
     start_agents = start_workflows
 
-    def repeat_until(self, target: str, state_key: str | None = None, expected: Any = True, **options: Any) -> Builder:
+    def repeat_until(
+        self, target: str, state_key: str | None = None, expected: Any = True, **options: Unpack[RepeatOptions]
+    ) -> Builder:
         """Back to `target` until the state says so. Options: condition, max_iterations, name."""
-        return self._repeat(target, True, state_key, expected, **options)
+        return self._repeat(target, True, state_key, expected, options)
 
-    def repeat_while(self, target: str, state_key: str | None = None, expected: Any = True, **options: Any) -> Builder:
+    def repeat_while(
+        self, target: str, state_key: str | None = None, expected: Any = True, **options: Unpack[RepeatOptions]
+    ) -> Builder:
         """Back to `target` while the state says so. Options: condition, max_iterations, name."""
-        return self._repeat(target, False, state_key, expected, **options)
+        return self._repeat(target, False, state_key, expected, options)
 
     def _repeat(
-        self,
-        target: str,
-        until: bool,
-        state_key: str | None,
-        expected: Any,
-        condition: Callable[[State], bool] | None = None,
-        max_iterations: int | None = None,
-        name: str | None = None,
+        self, target: str, until: bool, state_key: str | None, expected: Any, options: RepeatOptions
     ) -> Builder:
+        own = options.get("name") or self._numbered("repeat")
+        known = self._known(own, options, RepeatOptions)
+        known.pop("name", None)
         return self._add(
-            d.Repeat(
-                name=name or self._numbered("repeat"),
-                target=target,
-                until=until,
-                state_key=state_key,
-                expected=expected,
-                condition=condition,
-                max_iterations=max_iterations,
-            )
+            d.Repeat(name=own, target=target, until=until, state_key=state_key, expected=expected, **known)
         )
 
     def run_workflow(
@@ -159,7 +182,7 @@ class Builder:
         timeout: timedelta | None = None,
     ) -> Builder:
         """A nested run: it gets the public state, and its own merges here when it has completed."""
-        own = name or workflow.name
+        own = name or getattr(workflow, "name", None) or self._numbered("run_workflow")
         return self._add(d.RunWorkflow(name=own, workflow=workflow, compensate_with=compensate_with, timeout=timeout))
 
     def delay(
@@ -169,40 +192,58 @@ class Builder:
         duration = timedelta(seconds=seconds, minutes=minutes, hours=hours, days=days)
         return self._add(d.Delay(name=name or self._numbered("delay"), duration=duration))
 
-    def wait_for_signal(self, signal: str, name: str | None = None, **options: Any) -> Builder:
-        """One signal. Options: result_key, match_payload, correlation_key, timeout, on_timeout, compensate_with."""
-        return self._wait("signal", (signal,), name or f"wait_for_{signal}", **options)
+    def wait_for_signal(self, signal: str, name: str | None = None, **options: Unpack[SignalOptions]) -> Builder:
+        """One signal; it may come early, then it is kept. Each wait consumes one."""
+        return self._wait("signal", (signal,), name or self._numbered(f"wait_for_{signal}"), options)
 
     def wait_for_signals(
-        self, signals: Sequence[str], mode: Mode = "all", name: str | None = None, **options: Any
+        self, signals: Sequence[str], mode: Mode = "all", name: str | None = None, **options: Unpack[SignalOptions]
     ) -> Builder:
         """Several signals, all or any of them; the result is a map by name."""
         own = name or self._numbered("wait_for_signals")
-        return self._wait("signal", tuple(signals), own, mode=mode, many=True, **options)
+        if isinstance(signals, str):
+            self._mistake(own, f"signals is the text {signals!r}, must be a list of names")
+        return self._wait("signal", tuple(signals), own, options, mode=mode, many=True)
 
-    def wait_for_approval(self, signal: str = "approval", name: str | None = None, **options: Any) -> Builder:
+    def wait_for_approval(
+        self, signal: str = "approval", name: str | None = None, **options: Unpack[SignalOptions]
+    ) -> Builder:
         """A person says yes; a no fails the run (403)."""
-        return self._wait("approval", (signal,), name or self._numbered("wait_for_approval"), **options)
+        return self._wait("approval", (signal,), name or self._numbered("wait_for_approval"), options)
 
-    def wait_for_input(self, signal: str = "input", name: str | None = None, **options: Any) -> Builder:
+    def wait_for_input(
+        self, signal: str = "input", name: str | None = None, **options: Unpack[SignalOptions]
+    ) -> Builder:
         """A person fills something in."""
-        return self._wait("input", (signal,), name or self._numbered("wait_for_input"), **options)
+        return self._wait("input", (signal,), name or self._numbered("wait_for_input"), options)
 
-    def wait_for_decision(self, signal: str = "decision", name: str | None = None, **options: Any) -> Builder:
+    def wait_for_decision(
+        self, signal: str = "decision", name: str | None = None, **options: Unpack[SignalOptions]
+    ) -> Builder:
         """A person approves or rejects; either way the run goes on, with the outcome under result_key."""
-        return self._wait("decision", (signal,), name or self._numbered("wait_for_decision"), **options)
+        return self._wait("decision", (signal,), name or self._numbered("wait_for_decision"), options)
 
-    def _wait(self, kind: d.SignalKind, names: tuple[str, ...], own: str, **options: Any) -> Builder:
+    def _wait(
+        self,
+        kind: d.SignalKind,
+        names: tuple[str, ...],
+        own: str,
+        options: SignalOptions,
+        mode: Mode = "all",
+        many: bool = False,
+    ) -> Builder:
+        known = self._known(own, options, SignalOptions)
         if kind != "signal":
-            options.setdefault("result_key", kind)
-        return self._add(d.WaitForSignals(name=own, names=names, kind=kind, **options))
+            known.setdefault("result_key", kind)
+        return self._add(d.WaitForSignals(name=own, names=names, kind=kind, mode=mode, many=many, **known))
 
     def wait_for_workflow(
-        self, id_or_key: int | str, result_key: str = "workflow", name: str | None = None, **options: Any
+        self, id_or_key: int | str, result_key: str = "workflow", name: str | None = None, **options: Unpack[EndOfWait]
     ) -> Builder:
         """Another workflow has completed; its public state lands under result_key."""
         own = name or self._numbered("wait_for_workflow")
-        return self._add(d.WaitForWorkflows(name=own, source=id_or_key, result_key=result_key, many=False, **options))
+        known = self._known(own, options, EndOfWait)
+        return self._add(d.WaitForWorkflows(name=own, source=id_or_key, result_key=result_key, many=False, **known))
 
     def wait_for_workflows(
         self,
@@ -211,25 +252,29 @@ class Builder:
         quorum: int | None = None,
         result_key: str = "workflows",
         name: str | None = None,
-        **options: Any,
+        **options: Unpack[EndOfWait],
     ) -> Builder:
         """Others have completed: all, any, or a quorum; the result is a map of public states by id."""
         source = ids_or_key if isinstance(ids_or_key, str) else tuple(ids_or_key)
         own = name or self._numbered("wait_for_workflows")
+        known = self._known(own, options, EndOfWait)
         return self._add(
-            d.WaitForWorkflows(name=own, source=source, mode=mode, quorum=quorum, result_key=result_key, **options)
+            d.WaitForWorkflows(name=own, source=source, mode=mode, quorum=quorum, result_key=result_key, **known)
         )
 
-    def wait_for_agents(self, ids_key: str = "started_workflow_ids", **options: Any) -> Builder:
-        """The workflows that start_workflows started."""
-        options.setdefault("result_key", "agent_results")
-        return self.wait_for_workflows(ids_key, **options)
+    def wait_for_agents(self, ids_key: str = "started_workflow_ids", **options: Unpack[GroupOptions]) -> Builder:
+        """The workflows that start_workflows started; the result is a map of their public states by id."""
+        return self._group(options, "wait_for_agents", ids_key, "agent_results", is_group=False)
 
-    def wait_for_workflow_group(self, group_key: str, **options: Any) -> Builder:
-        """Every workflow that was started under this group key."""
-        own = options.pop("name", None) or self._numbered("wait_for_workflow_group")
-        options.setdefault("result_key", "group_results")
-        return self._add(d.WaitForWorkflows(name=own, source=group_key, is_group=True, **options))
+    def wait_for_workflow_group(self, group_key: str, **options: Unpack[GroupOptions]) -> Builder:
+        """Every workflow that was started under this group key so far."""
+        return self._group(options, "wait_for_workflow_group", group_key, "group_results", is_group=True)
+
+    def _group(self, options: GroupOptions, base: str, source: str, result_key: str, is_group: bool) -> Builder:
+        own = options.get("name") or self._numbered(base)
+        known = {"result_key": result_key, **self._known(own, options, GroupOptions)}
+        known.pop("name", None)
+        return self._add(d.WaitForWorkflows(name=own, source=source, is_group=is_group, **known))
 
     def stream(
         self,
@@ -321,62 +366,21 @@ class Builder:
 
     def build(self) -> Definition:
         """Raises DefinitionError that names every mistake with its step."""
-        problems = [*self._own_problems(), *self._step_problems()]
+        built = Definition(self._name, self._version, tuple(self._steps), self._options, self._doc, self._dag_id)
+        problems = [*checks.problems(built), *self._mistakes]
         if problems:
             raise DefinitionError(f"workflow {self._name}: " + "; ".join(problems))
-        built = Definition(self._name, self._version, tuple(self._steps), self._options, self._doc, self._dag_id)
         return replace(built, definition_hash=built.hashed())
 
-    def _own_problems(self) -> list[str]:
-        problems = []
-        for what, text, pattern in (
-            ("workflow name", self._name, _NAME),
-            ("dag_id", self._dag_id if self._dag_id != self._name else "same", _NAME),
-            ("version", self._version, _VERSION),
-        ):
-            if not pattern.fullmatch(text):
-                problems.append(f"{what} {text!r} must be letters, digits and underscores")
-        if not self._steps:
-            problems.append("a workflow needs at least one step")
-        options = self._options
-        for name in (
-            "max_attempts",
-            "prune_state_after",
-            "max_transitions",
-            "max_for_each_items",
-            "max_state_bytes",
-            "max_started_workflows",
-        ):
-            value = getattr(options, name)
-            least = 0 if name == "prune_state_after" else 1
-            if value is not None and value < least:
-                problems.append(f"{name} is {value}, must be at least {least}")
-        if options.priority not in d.PRIORITY_WEIGHT:
-            problems.append(f"priority {options.priority!r} is none of {', '.join(d.PRIORITY_WEIGHT)}")
-        if options.must_complete_within is not None and options.must_complete_within <= timedelta(0):
-            problems.append("must_complete_within must be above zero")
-        if options.on_deadline is not None and options.must_complete_within is None:
-            problems.append("on_deadline needs must_complete_within")
-        if options.tasks not in ("per_step", "fused"):
-            problems.append(f"tasks {options.tasks!r} is neither per_step nor fused")
-        return problems
+    def _mistake(self, step: str, problem: str) -> None:
+        """What cannot be seen in the step any more once it is made."""
+        self._mistakes.append(f"step {len(self._steps) + 1} {step!r}: {problem}")
 
-    def _step_problems(self) -> list[str]:
-        problems: list[str] = []
-        seen: dict[str, int] = {}
-        for position, step in enumerate(self._steps):
-            found = list(_problems(step, seen))
-            if not _NAME.fullmatch(step.name):
-                found.append("give it a name of letters, digits and underscores")
-            if step.name in seen:
-                found.append("the name is taken by an earlier step")
-            if step.timeout is not None and step.timeout <= timedelta(0):
-                found.append("the timeout must be above zero")
-            if step.compensate_with is not None:
-                found += _handler_problems(step.compensate_with, "compensate_with")
-            problems += [f"step {position + 1} {step.name!r}: {problem}" for problem in found]
-            seen[step.name] = position
-        return problems
+    def _known(self, step: str, options: Mapping[str, Any], kind: type) -> dict[str, Any]:
+        allowed = get_type_hints(kind)
+        for unknown in sorted(options.keys() - allowed.keys()):
+            self._mistake(step, f"it has no option {unknown!r}; there are {', '.join(sorted(allowed))}")
+        return {name: value for name, value in options.items() if name in allowed}
 
     def _add(self, step: Step) -> Builder:
         self._steps.append(step)
@@ -403,81 +407,3 @@ def _own_name(handler: Any) -> str:
     while hasattr(handler, "func"):  # functools.partial
         handler = handler.func
     return str(getattr(handler, "__name__", ""))
-
-
-def _handler_problems(handler: Any, what: str = "the handler") -> list[str]:
-    return [] if callable(handler) else [f"{what} is not callable"]
-
-
-def _problems(step: Step, earlier: Mapping[str, int]) -> list[str]:
-    """What is wrong with the arguments of one step."""
-    match step:
-        case d.Then():
-            return _handler_problems(step.handler)
-        case d.Parallel():
-            return _parallel_problems(step)
-        case d.ForEach():
-            problems = _handler_problems(step.handler) + _mode_problems(step.mode, step.quorum, "for_each")
-            if step.concurrency < 1:
-                problems.append(f"concurrency is {step.concurrency}, must be at least 1")
-            return problems
-        case d.StartWorkflows() | d.RunWorkflow():
-            return [] if isinstance(step.workflow, Definition) else ["the workflow must be a built definition"]
-        case d.Repeat():
-            return _repeat_problems(step, earlier)
-        case d.Delay():
-            return ["a delay cannot be negative"] if step.duration < timedelta(0) else []
-        case d.WaitForSignals():
-            problems = [] if step.names and all(step.names) else ["it waits for no signal"]
-            if len(set(step.names)) != len(step.names):
-                problems.append("it names a signal twice")
-            if step.mode not in ("all", "any"):
-                problems.append(f"mode {step.mode!r} is neither all nor any")
-            return problems
-        case d.WaitForWorkflows():
-            return _mode_problems(step.mode, step.quorum, "wait")
-        case d.Stream():
-            problems = _handler_problems(step.handler) + _handler_problems(step.on_complete, "on_complete")
-            if not problems and not inspect.isgeneratorfunction(inspect.unwrap(step.handler)):
-                problems.append("the handler of a stream must be a generator")
-            return problems
-        case _:
-            return [f"unknown step type {type(step).__name__}"]
-
-
-def _parallel_problems(step: d.Parallel) -> list[str]:
-    if not step.branches:
-        return ["a parallel group needs at least one branch"]
-    names = [branch.name for branch in step.branches]
-    problems = [problem for branch in step.branches for problem in _handler_problems(branch.handler)]
-    problems += [
-        f"branch {name!r}: give it a name of letters, digits and underscores"
-        for name in names
-        if not _NAME.fullmatch(name)
-    ]
-    problems += [f"branch {name!r} stands there twice" for name in sorted({n for n in names if names.count(n) > 1})]
-    if step.on_conflict not in ("fail", "last"):
-        problems.append(f"on_conflict {step.on_conflict!r} is neither fail nor last")
-    return problems
-
-
-def _mode_problems(mode: str, quorum: int | None, where: str) -> list[str]:
-    allowed = ("all", "first_success", "quorum") if where == "for_each" else ("all", "any", "quorum")
-    if mode not in allowed:
-        return [f"mode {mode!r} is none of {', '.join(allowed)}"]
-    if mode == "quorum" and (quorum is None or quorum < 1):
-        return ["mode quorum needs a quorum of at least 1"]
-    if mode != "quorum" and quorum is not None:
-        return [f"a quorum is given, but the mode is {mode}"]
-    return []
-
-
-def _repeat_problems(step: d.Repeat, earlier: Mapping[str, int]) -> list[str]:
-    problems = []
-    if step.target not in earlier:
-        problems.append(f"its target {step.target!r} is no earlier step")
-    if (step.state_key is None) == (step.condition is None):
-        problems.append("give exactly one of state_key and condition")
-    if step.max_iterations is not None and step.max_iterations < 1:
-        problems.append(f"max_iterations is {step.max_iterations}, must be at least 1")
-    return problems

@@ -15,6 +15,7 @@ from datetime import timedelta
 from typing import Any, ClassVar, Literal
 
 from everest.errors import DefinitionError
+from everest.workflow import codec
 
 State = dict[str, Any]
 
@@ -236,7 +237,7 @@ class Options:
 
 
 # How a definition is run rather than what it means: changing these must not strand the runs that are on their way.
-_NOT_HASHED = frozenset({"max_attempts", "queue", "priority", "on_failure", "tasks"})
+_NOT_HASHED = frozenset({"max_attempts", "queue", "priority", "on_failure", "tasks", "concurrency"})
 
 
 @dataclass(frozen=True)
@@ -293,9 +294,9 @@ def _shape(part: Any) -> Any:
     if isinstance(part, Definition):
         return part.definition_hash
     if isinstance(part, Step | Options | Branch):
-        hidden = _NOT_HASHED if isinstance(part, Options) else set()
+        hidden = set(_NOT_HASHED)
         if isinstance(part, Step) and not part.waits:
-            hidden = {"timeout"}  # of a try
+            hidden.add("timeout")  # of a try
         kept = {item.name: _shape(getattr(part, item.name)) for item in fields(part) if item.name not in hidden}
         return {"type": part.type, **kept} if isinstance(part, Step) else kept
     if isinstance(part, timedelta):
@@ -306,4 +307,4 @@ def _shape(part: Any) -> Any:
         return {str(key): _shape(value) for key, value in part.items()}
     if callable(part):
         return "function"
-    return part if isinstance(part, str | int | bool | None) else repr(part)
+    return codec.dumps(part)  # with its type: 1, True, "1" and Decimal("1") are four values

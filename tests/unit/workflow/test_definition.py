@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+
 from everest.errors import DefinitionError
 from everest.workflow.builder import Builder, workflow
 from everest.workflow.definition import dotted_name, resolve
