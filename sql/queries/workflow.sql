@@ -116,23 +116,36 @@ FROM JSON_TABLE(:rows, '$[*]' COLUMNS (
 SELECT 1 FROM workflow_items WHERE workflow_id = :run_id AND step = :step AND visit = :visit LIMIT 1;
 
 -- name: free_items(run_id, step, visit, slot, n)!
--- Items that an earlier try of this slot, or an earlier DAG run, left at work or failed.
+-- Items that an earlier try of this slot left at work, and whatever an earlier DAG run left.
 UPDATE workflow_items
 SET status = 'pending', slot = NULL
 WHERE workflow_id = :run_id AND step = :step AND visit = :visit
-  AND ((status = 'running' AND (slot = :slot OR n < :n)) OR (status = 'failed' AND n < :n));
+  AND ((status = 'running' AND slot = :slot) OR (status IN ('running', 'failed', 'pending') AND n < :n));
 
--- name: free_failed_items(run_id, step, visit)!
--- The failed items of a step that a person cleared.
+-- name: reopen_items(run_id, step, visit)!
+-- What did not succeed of a step that a person cleared.
 UPDATE workflow_items
 SET status = 'pending', slot = NULL
-WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND status = 'failed';
+WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND status <> 'succeeded';
 
--- name: next_item(run_id, step, visit)^
--- The next item that nobody holds; other slots pass it by.
+-- name: others_at_work(run_id, step, visit, n, branch)$
+-- Whether another branch, or an item in another slot, began in this DAG run and has not ended.
+SELECT EXISTS (
+    SELECT 1 FROM workflow_steps
+    WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND status = 'running' AND n = :n
+      AND branch NOT IN ('', :branch)
+      AND NOT EXISTS (SELECT 1 FROM workflow_items WHERE workflow_id = :run_id AND step = :step AND visit = :visit)
+) OR EXISTS (
+    SELECT 1 FROM workflow_items
+    WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND status = 'running' AND n = :n
+      AND slot <> :branch
+);
+
+-- name: next_item(run_id, step, visit, slot)^
+-- The next item that nobody holds; other slots pass it by. One that failed in a slot is tried again there.
 SELECT id, item_index, status, attempt, item, output, error
 FROM workflow_items
-WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND status = 'pending'
+WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND status = 'pending' AND (slot IS NULL OR slot = :slot)
 ORDER BY item_index
 LIMIT 1
 FOR UPDATE SKIP LOCKED;

@@ -35,11 +35,11 @@ class MysqlFanout:
     def free_items(self, run: Run, step: str, slot: str) -> None:
         QUERIES.free_items(self._conn, slot=slot, n=run.n, **_visit(run, step))
 
-    def free_failed_items(self, run: Run, step: str) -> None:
-        QUERIES.free_failed_items(self._conn, **_visit(run, step))
+    def reopen_items(self, run: Run, step: str) -> None:
+        QUERIES.reopen_items(self._conn, **_visit(run, step))
 
     def claim_item(self, run_id: int, step: str, visit: int, slot: str, n: int) -> Item | None:
-        row = QUERIES.next_item(self._conn, run_id=run_id, step=step, visit=visit)
+        row = QUERIES.next_item(self._conn, run_id=run_id, step=step, visit=visit, slot=slot)
         if row is None:
             return None
         QUERIES.claim_item(self._conn, id=row["id"], slot=slot, n=n)
@@ -60,6 +60,9 @@ class MysqlFanout:
             error=None if error is None else codec.dumps(error),
             **_visit(run, step),
         )
+
+    def others_at_work(self, run: Run, step: str, branch: str) -> bool:
+        return bool(QUERIES.others_at_work(self._conn, n=run.n, branch=branch, **_visit(run, step)))
 
     def count_items(self, run: Run, step: str) -> ItemCounts:
         counts = {row["status"]: row["n"] for row in QUERIES.count_items(self._conn, **_visit(run, step))}

@@ -111,6 +111,12 @@ def _arguments(definition: Definition, task_id: str, doc: str, timeout: timedelt
     }
 
 
+def _is_cleared(instance: Any, retries: int) -> bool:
+    """Whether a person cleared this task and this is its first try since: a clear leaves `retries` more tries than
+    were used until then."""
+    return bool(instance.max_tries > retries and instance.try_number == instance.max_tries - retries + 1)
+
+
 class StepOperator(BaseOperator):
     """Runs one try of its steps, one after another. All rules are the engine's; this only translates its answers."""
 
@@ -155,6 +161,7 @@ class StepOperator(BaseOperator):
                 timeout_error=AirflowTaskTimeout,
                 branch=self.branch,
                 deployed=bootstrap.deployed,
+                is_cleared=_is_cleared(instance, self.retries or 0),
             )
         except Fenced as fenced:
             raise AirflowFailException(fenced.message) from fenced

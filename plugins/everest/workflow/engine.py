@@ -58,8 +58,14 @@ def begin(
     step_name: str,
     branch: str = "",
     deployed: Deployed = lambda name, version: None,
+    is_cleared: bool = False,
 ) -> Go | Replay | Leave:
-    """Rule 1 of a task: look at the rows before anything runs. Raises DocumentMissing when no such job exists."""
+    """Rule 1 of a task: look at the rows before anything runs. Raises DocumentMissing when no such job exists.
+
+    is_cleared: Airflow says that a person cleared this task. Without it, only the task whose own failure was recorded
+    may reopen a failed run: a sibling branch, a late slot or the next task of a run that was failed from outside
+    (deadline, given up) comes by itself, and must not undo the failure.
+    """
     run, stranger = find_run(tx, definition, ticket)
     if stranger:
         return second_row(tx, run, ticket)
@@ -76,15 +82,18 @@ def begin(
     if position > at:
         return Leave(f"the workflow stands at {run.current_step}")
     if run.status == "paused":
-        return pointer.park(tx, run, pointer.PAUSED_MESSAGE)
+        return fanout.leave_paused(tx, run, step, branch)
     if run.status in WAITING and not step.waits:
         return Leave(f"the workflow is {run.status}")
     if run.status == "failed":
         if run.compensation:
             return Leave("the workflow failed and was compensated")
+        own = tx.runs.step(run.id, step_name, run.visit, branch)
+        if not is_cleared and (own is None or own.status != "failed"):
+            return Leave("the workflow has failed")
         pointer.reopen(tx, run)
         if isinstance(step, d.ForEach):
-            tx.runs.free_failed_items(run, step_name)
+            tx.runs.reopen_items(run, step_name)
     if branch and isinstance(step, d.Parallel):
         record = tx.runs.step(run.id, step_name, run.visit, branch)
         if record is not None and record.status == "completed":

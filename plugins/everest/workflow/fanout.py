@@ -14,7 +14,17 @@ from everest.workflow import definition as d
 from everest.workflow import pointer, state
 from everest.workflow.definition import NEXT_STEP, Definition
 from everest.workflow.ports import ItemCounts, Run, Transaction
-from everest.workflow.ticket import Fenced, Forward, ItemFailed, Leave, Replay, Token
+from everest.workflow.ticket import Fenced, Forward, ItemFailed, ItemFenced, Leave, Replay, Token
+
+
+def leave_paused(tx: Transaction, run: Run, step: d.Step, branch: str) -> Leave:
+    """Nothing further starts in a paused run. What is at work beside this branch or slot may still finish and commit,
+    so the run is parked by whoever leaves the step last. The caller holds the run's lock."""
+    if tx.runs.others_at_work(run, step.name, branch):
+        tx.runs.save(run)
+        return Leave(pointer.PAUSED_MESSAGE)
+    return pointer.park(tx, run, pointer.PAUSED_MESSAGE)
+
 
 # ---------------------------------------------------------------------------------------------------- parallel
 
@@ -37,6 +47,8 @@ def settle_branch(
     tx.runs.add_event(run, "branch_completed", step.name, token.attempt, {"branch": token.branch})
     state.check_budgets(run, definition)
     if len(done) + 1 < len(step.branches):
+        if run.status == "paused":
+            return leave_paused(tx, run, step, token.branch)
         tx.runs.save(run)
         return Replay()
     target = (output or {}).get(NEXT_STEP)
@@ -77,17 +89,31 @@ def expand(tx: Transaction, definition: Definition, run: Run, step: d.ForEach, t
 
 def is_settled(tx: Transaction, token: Token) -> bool:
     """Whether the step was completed by another slot since this one began: its work is not needed any more, and
-    that is no failure. Locks the run."""
-    run = tx.runs.lock(token.run_id)
-    return (run.current_step, run.visit) != (token.step, token.visit)
-
-
-def claim(tx: Transaction, step: d.ForEach, token: Token) -> Claimed | None:
-    """The next item for this slot; None when all are done or in other hands, or the step is over."""
+    that is no failure."""
     run = tx.runs.get(token.run_id)
-    if run is None or run.dag_run_id != token.dag_run_id or run.status != "running" or run.current_step != step.name:
+    return run is None or (run.current_step, run.visit) != (token.step, token.visit)
+
+
+def claim(tx: Transaction, step: d.ForEach, token: Token) -> Claimed | Leave | None:
+    """The next item for this slot; None when all are done or in other hands, or the step is over. Raises Fenced when
+    a newer try of this slot has begun."""
+    run = tx.runs.get(token.run_id)
+    if run is not None and run.status == "paused":
+        run = tx.runs.lock(token.run_id)
+    if run is None or run.dag_run_id != token.dag_run_id or is_settled(tx, token):
         return None
+    if run.status == "paused":
+        return leave_paused(tx, run, step, token.branch)
+    if run.status != "running":
+        return None
+    record = tx.runs.step(run.id, step.name, token.visit, token.branch)
+    if record is None or record.attempt != token.attempt:
+        raise Fenced("a newer try of this slot has begun")
     found = tx.runs.claim_item(run.id, step.name, token.visit, token.branch, token.n)
+    if found is None:
+        # A claim whose commit was answered by a lost connection: this slot holds an item and does not know.
+        tx.runs.free_items(run, step.name, token.branch)
+        found = tx.runs.claim_item(run.id, step.name, token.visit, token.branch, token.n)
     return None if found is None else Claimed(found.index, found.attempt, found.item)
 
 
@@ -140,7 +166,7 @@ def fail_item(
 def _own_item(tx: Transaction, run: Run, step: d.ForEach, claimed: Claimed) -> None:
     held = tx.runs.item(run.id, step.name, run.visit, claimed.index)
     if held is None or held.status != "running" or held.attempt != claimed.attempt:
-        raise Fenced(f"item {claimed.index} of step {step.name} is in other hands")
+        raise ItemFenced(f"item {claimed.index} of step {step.name} is in other hands")
 
 
 def _aggregate(tx: Transaction, run: Run, step: d.ForEach, counts: ItemCounts) -> dict[str, Any]:

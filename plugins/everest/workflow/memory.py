@@ -216,18 +216,27 @@ class MemoryRunStore:
 
     def free_items(self, run: Run, step: str, slot: str) -> None:
         for one in self._items(run, step).values():
-            is_left = one["status"] == "running" and (one["slot"] == slot or one["n"] < run.n)
-            if is_left or (one["status"] == "failed" and one["n"] < run.n):
-                one["status"] = "pending"
+            is_left = one["status"] == "running" and one["slot"] == slot
+            if is_left or (one["status"] != "succeeded" and one["n"] < run.n):
+                one |= {"status": "pending", "slot": None}
 
-    def free_failed_items(self, run: Run, step: str) -> None:
+    def reopen_items(self, run: Run, step: str) -> None:
         for one in self._items(run, step).values():
-            if one["status"] == "failed":
-                one["status"] = "pending"
+            if one["status"] != "succeeded":
+                one |= {"status": "pending", "slot": None}
+
+    def others_at_work(self, run: Run, step: str, branch: str) -> bool:
+        items = self._t.items.get((run.id, step, run.visit))
+        if items is not None:
+            return any(
+                one["status"] == "running" and one["n"] == run.n and one["slot"] != branch for one in items.values()
+            )
+        others = (one for one in self.branches(run.id, step, run.visit) if one.branch not in ("", branch))
+        return any(one.status == "running" and one.n == run.n for one in others)
 
     def claim_item(self, run_id: int, step: str, visit: int, slot: str, n: int) -> Item | None:
         for one in self._t.items.get((run_id, step, visit), {}).values():
-            if one["status"] == "pending":
+            if one["status"] == "pending" and one["slot"] in (None, slot):
                 one |= {"status": "running", "attempt": one["attempt"] + 1, "slot": slot, "n": n}
                 return _item(one)
         return None

@@ -208,18 +208,24 @@ class RunStore(Protocol):
         """Items that an earlier try of this slot, or an earlier DAG run, left at work can be claimed again."""
         ...
 
-    def free_failed_items(self, run: Run, step: str) -> None:
-        """A person cleared the failed task: its failed items can be claimed again."""
+    def reopen_items(self, run: Run, step: str) -> None:
+        """A person cleared the failed task: what did not succeed can be claimed again, also what a slot has at work
+        (its commit is fenced by the item's attempt)."""
         ...
 
     def claim_item(self, run_id: int, step: str, visit: int, slot: str, n: int) -> Item | None:
-        """The next item nobody holds, now this slot's, its attempt raised."""
+        """The next item nobody holds, now this slot's, its attempt raised. One that failed in a slot and may be tried
+        again is that slot's."""
         ...
 
     def item(self, run_id: int, step: str, visit: int, index: int) -> Item | None: ...
     def finish_item(
         self, run: Run, step: str, index: int, status: str, output: Any, error: dict[str, Any] | None
     ) -> None: ...
+    def others_at_work(self, run: Run, step: str, branch: str) -> bool:
+        """Whether another branch, or an item in another slot, has begun in the run's current DAG run and not ended."""
+        ...
+
     def count_items(self, run: Run, step: str) -> ItemCounts: ...
     def items(self, run: Run, step: str) -> list[Item]: ...
     def first_success(self, run: Run, step: str) -> int | None:

@@ -15,10 +15,21 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 
 from everest.errors import Conflict, EverestError, StepTimeout, TransientDatabaseError
 from everest.workflow import definition as d
-from everest.workflow import engine, fanout, state
+from everest.workflow import codec, engine, fanout, state
 from everest.workflow.definition import Definition, Step
 from everest.workflow.ports import Transaction, TransactionFactory
-from everest.workflow.ticket import Fenced, Go, ItemFailed, Leave, Replay, Result, StepContext, Ticket, Token
+from everest.workflow.ticket import (
+    Fenced,
+    Go,
+    ItemFailed,
+    ItemFenced,
+    Leave,
+    Replay,
+    Result,
+    StepContext,
+    Ticket,
+    Token,
+)
 
 log = logging.getLogger(__name__)
 
@@ -41,13 +52,14 @@ def run_step(
     timeout_error: type[BaseException] = TimeoutError,
     branch: str = "",
     deployed: engine.Deployed = lambda name, version: None,
+    is_cleared: bool = False,
 ) -> Result:
     """Runs the step (or one branch, or one slot of a for_each) if it is this ticket's to run.
 
     Raises what the handler raised after recording it when it is permanent or this is the last try (the caller must
     not try again: `is_recorded` tells), else re-raises it for another try. Raises Fenced when a newer try owns it.
     """
-    one = _Try(definition, ticket, step, branch, open_transaction, deployed)
+    one = _Try(definition, ticket, step, branch, open_transaction, deployed, is_cleared)
     try:
         return one.run()
     except Fenced as fenced:
@@ -68,6 +80,14 @@ def is_recorded(error: BaseException) -> bool:
     return bool(getattr(error, "everest_recorded", False))
 
 
+class _OfTheItem(Exception):
+    """An item's own failure, on its way to its record."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
 class _Try:
     """One try: what it is about, and the newest token it was given."""
 
@@ -79,11 +99,13 @@ class _Try:
         branch: str,
         open_transaction: TransactionFactory,
         deployed: engine.Deployed,
+        is_cleared: bool,
     ) -> None:
         self._definition, self._ticket, self._branch = definition, ticket, branch
         self._step: Step = definition.step(step)
         self._open = open_transaction
         self._deployed = deployed
+        self._is_cleared = is_cleared
         self._token: Token | None = None
 
     def run(self) -> Result:
@@ -92,7 +114,9 @@ class _Try:
     def _once(self) -> Result:
         # A lost COMMIT is answered here: the next pass finds the record of the one that committed and replays it.
         with self._open() as tx:
-            start = engine.begin(tx, self._definition, self._ticket, self._step.name, self._branch, self._deployed)
+            start = engine.begin(
+                tx, self._definition, self._ticket, self._step.name, self._branch, self._deployed, self._is_cleared
+            )
         if not isinstance(start, Go):
             return start
         self._token = start.token
@@ -132,9 +156,16 @@ class _Try:
 
     def _items(self, step: d.ForEach, start: Go) -> Result:
         """Claims one item after another until none is left for this slot."""
+        try:
+            return self._items_of_slot(step, start)
+        except Fenced:
+            with self._open() as tx:
+                if fanout.is_settled(tx, start.token):
+                    return Replay()
+            raise
+
+    def _items_of_slot(self, step: d.ForEach, start: Go) -> Result:
         with self._open() as tx:
-            if fanout.is_settled(tx, start.token):
-                return Replay()
             run, waiters = engine.owned(tx, self._definition, start.token)
             result = fanout.expand(tx, self._definition, run, step, start.token)
             if result is not None:
@@ -144,24 +175,25 @@ class _Try:
             claimed = self._again_when_transient(lambda: self._claim(step, start.token))
             if claimed is None:
                 return Replay()
+            if isinstance(claimed, Leave):
+                return claimed
             tries[claimed.index] = tries.get(claimed.index, 0) + 1
             settled = self._item(step, start, claimed, tries[claimed.index])
             if settled is not None:
                 return settled
 
-    def _claim(self, step: d.ForEach, token: Token) -> fanout.Claimed | None:
+    def _claim(self, step: d.ForEach, token: Token) -> fanout.Claimed | Leave | None:
         with self._open() as tx:
             return fanout.claim(tx, step, token)
 
     def _item(self, step: d.ForEach, start: Go, claimed: fanout.Claimed, tries: int) -> Result | None:
         try:
             return self._again_when_transient(lambda: self._item_once(step, start, claimed))
-        except Fenced:
-            return None  # settled early, or in other hands: nothing of it was written
-        except Exception as error:
+        except ItemFenced:
+            return None
+        except (_OfTheItem, TransientDatabaseError) as problem:
+            error = problem.error if isinstance(problem, _OfTheItem) else problem
             with self._open() as tx:
-                if fanout.is_settled(tx, start.token):
-                    return None
                 run, _ = engine.owned(tx, self._definition, start.token)
                 failure = fanout.fail_item(tx, self._definition, run, step, claimed, error, tries)
             if failure is not None:
@@ -169,12 +201,24 @@ class _Try:
             return None
 
     def _item_once(self, step: d.ForEach, start: Go, claimed: fanout.Claimed) -> Result | None:
-        with self._open() as tx:
-            context = self._context(tx, start.token, item=claimed.item, index=claimed.index)
-            output = step.handler(state.public_part(start.state), context)
-            run, waiters = engine.owned(tx, self._definition, start.token)
-            result = fanout.settle_item(tx, self._definition, run, step, start.token, claimed, output)
-            return None if result is None else engine.ended(tx, run, waiters, result)
+        """Raises _OfTheItem for what its handler raised. What the step raises, such as a broken budget, a reducer's
+        error or an unknown `_next_step`, is no item's failure and would come back with the next item."""
+        is_the_items = True
+        try:
+            with self._open() as tx:
+                context = self._context(tx, start.token, item=claimed.item, index=claimed.index)
+                output = step.handler(state.public_part(start.state), context)
+                codec.dumps(output)  # what cannot be stored is its mistake, too
+                is_the_items = False
+                run, waiters = engine.owned(tx, self._definition, start.token)
+                result = fanout.settle_item(tx, self._definition, run, step, start.token, claimed, output)
+                return None if result is None else engine.ended(tx, run, waiters, result)
+        except TransientDatabaseError:
+            raise
+        except Exception as error:
+            if is_the_items:
+                raise _OfTheItem(error) from error
+            raise
 
     # -------------------------------------------------------------------------------------------------- stream
 

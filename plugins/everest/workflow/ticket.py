@@ -81,6 +81,10 @@ class Fenced(EverestError):
     code = 409
 
 
+class ItemFenced(Fenced):
+    """An item of a for_each is in other hands; the slot goes on with the next."""
+
+
 class BudgetExceeded(EverestError):
     """A limit of the workflow's definition is used up."""
 
