@@ -15,7 +15,7 @@ from typing import Any
 from everest.workflow import control, state
 from everest.workflow.definition import Definition
 from everest.workflow.memory import MemoryDatabase, Message
-from everest.workflow.ports import Run
+from everest.workflow.ports import Outcome, Run
 from everest.workflow.runner import is_recorded, run_step, tasks_of
 from everest.workflow.ticket import Fenced, Leave, Ticket
 
@@ -43,10 +43,17 @@ class Inline:
         for _ in range(limit):
             message = self._due()
             if message is None:
-                return
+                return self.compensate()
             self.dag_run(message)
-            control.compensate_all(self.database.transaction, message.run_id, self.definitions)
         raise RuntimeError(f"still at work after {limit} DAG runs")
+
+    def compensate(self) -> None:
+        """What the reconciler does: undoes what ended runs, nested ones too, have to undo."""
+        for run_id in self._owing():
+            control.compensate_all(self.database.transaction, run_id, self.definitions)
+
+    def _owing(self) -> list[int]:
+        return [run.id for run in self.database.tables.runs.values() if run.compensation == "pending"]
 
     def _due(self) -> Message | None:
         for message in self.database.tables.outbox:
@@ -68,9 +75,12 @@ class Inline:
     def _claim(self, message: Message) -> bool:
         with self.database.transaction() as tx:
             shadow = tx.runs.shadow(message.shadow_id)
-        if shadow is None or shadow.dag_run_id != message.dag_run_id:
-            return False
-        return shadow.worker_status not in ("COMPLETED", "CANCELLED", "FAILED")
+            if shadow is None or shadow.dag_run_id != message.dag_run_id:
+                return False
+            if shadow.worker_status in ("COMPLETED", "CANCELLED", "FAILED"):
+                return False
+            tx.runs.set_shadow(shadow.id, Outcome("PROCESSING"), None)
+        return True
 
     def _task(self, definition: Definition, ticket: Ticket, step: str, branch: str) -> bool:
         """Whether the DAG run goes on behind this task."""
@@ -127,7 +137,6 @@ class InlineRun:
             definition = self.world.definitions[self.row.workflow]
             result = action(tx, definition, self.id, *arguments, **named)
         self.world.walk()
-        control.compensate_all(self.world.database.transaction, self.id, self.world.definitions)
         return result
 
     def signal(self, name: str, payload: Mapping[str, Any] | None = None, **named: Any) -> None:
