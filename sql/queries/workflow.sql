@@ -54,6 +54,10 @@ JOIN workflow_runs r ON r.id = i.workflow_id AND r.current_step = i.step AND r.v
 WHERE i.depends_on_id = :run_id AND r.status IN ('waiting_for_workflows', 'paused')
 ORDER BY r.id;
 
+-- name: hold_runs(run_ids)
+-- Locks runs by ascending id.
+SELECT id FROM workflow_runs WHERE id IN :run_ids ORDER BY id FOR UPDATE;
+
 -- name: waits_on(run_ids)
 -- What these runs wait for now.
 SELECT r.id AS waiter, i.depends_on_id AS waited
@@ -207,6 +211,12 @@ FROM workflow_signals
 WHERE workflow_id = :run_id AND name IN :names AND consumed_at IS NULL AND wait_sequence IS NULL
 ORDER BY id;
 
+-- name: release_signals(run_id, step, visit)!
+-- A wait that begins anew in the same visit was failed before and is tried again: its signals are not used up.
+UPDATE workflow_signals
+SET consumed_step = NULL, consumed_visit = NULL, consumed_at = NULL
+WHERE workflow_id = :run_id AND consumed_step = :step AND consumed_visit = :visit AND wait_sequence IS NULL;
+
 -- name: consume_signal(signal_id, step, visit)!
 -- Each signal serves one wait.
 UPDATE workflow_signals
@@ -248,13 +258,13 @@ ORDER BY sequence DESC
 LIMIT 1;
 
 -- name: lock_next_compensation(run_id)^
--- The same, claimed.
+-- The same, claimed; what another session is at is passed by.
 SELECT id, sequence, step, visit, handler, state, status, attempts, error
 FROM workflow_compensations
 WHERE workflow_id = :run_id AND status <> 'done'
 ORDER BY sequence DESC
 LIMIT 1
-FOR UPDATE;
+FOR UPDATE SKIP LOCKED;
 
 -- name: compensations(run_id)
 -- The whole stack.

@@ -118,6 +118,9 @@ class MysqlFanout:
             for row in rows
         ]
 
+    def release_signals(self, run: Run, step: str) -> None:
+        QUERIES.release_signals(self._conn, **_visit(run, step))
+
     def consume_signal(self, run: Run, signal_id: int, step: str) -> None:
         QUERIES.consume_signal(self._conn, signal_id=signal_id, step=step, visit=run.visit)
 

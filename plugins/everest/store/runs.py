@@ -104,6 +104,11 @@ class MysqlRunStore(MysqlFanout):
     def waiters(self, run_id: int) -> list[int]:
         return [row["id"] for row in _QUERIES.waiters(self._conn, run_id=run_id)]
 
+    def hold(self, run_ids: Iterable[int]) -> None:
+        wanted = sorted(set(run_ids))
+        if wanted:
+            list(_QUERIES.hold_runs(self._conn, run_ids=wanted))
+
     def waits_on(self, run_ids: Iterable[int]) -> dict[int, list[int]]:
         found: dict[int, list[int]] = {}
         wanted = sorted(set(run_ids))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from everest.errors import Conflict, EverestError
 from everest.workflow import codec, pointer, starts, state, waits
@@ -49,15 +49,17 @@ def dispatch(
     return sent
 
 
-def pause(tx: Transaction, definition: Definition, run_id: int, actor: str = SYSTEM, reason: str | None = None) -> None:
+def pause(
+    tx: Transaction, definition: Definition | None, run_id: int, actor: str = SYSTEM, reason: str | None = None
+) -> None:
     """The step at work finishes and commits; nothing further starts. Raises Conflict that names another status."""
     run = tx.runs.lock(run_id)
     if run.status not in ("running", *WAITING):
         raise Conflict(f"workflow {run_id} is {run.status}; only a running or waiting one can be paused")
     run.paused_status, run.paused_at = run.status, tx.now
     run.status = "paused"
+    tx.runs.unsend(run)  # before the shadow row: the relay takes its locks in this order
     shadow = tx.runs.shadow(pointer.carrier(run), lock=True)
-    tx.runs.unsend(run)
     if shadow is not None and shadow.worker_status == "PROCESSING":
         tx.runs.save(run)
     else:
@@ -74,6 +76,7 @@ def resume(tx: Transaction, definition: Definition, run_id: int, actor: str = SY
     run = tx.runs.lock(run_id)
     if run.status != "paused":
         raise Conflict(f"workflow {run_id} is {run.status}, not paused")
+    tx.runs.unsend(run)
     shadow = tx.runs.shadow(pointer.carrier(run), lock=True)
     run.status, run.paused_status = run.paused_status or "running", None
     if run.deadline_at is not None and run.paused_at is not None:
@@ -106,7 +109,9 @@ def _may_go_on(tx: Transaction, definition: Definition, run: Run) -> bool:
     return late or waits.is_satisfied(step, waiting)  # type: ignore[arg-type]
 
 
-def retry(tx: Transaction, definition: Definition, run_id: int, actor: str = SYSTEM, reason: str | None = None) -> str:
+def retry(
+    tx: Transaction, definition: Definition | None, run_id: int, actor: str = SYSTEM, reason: str | None = None
+) -> str:
     """Failed -> running at the failed step, the state intact. Raises Conflict for another status, or once
     compensated."""
     run = tx.runs.lock(run_id)
@@ -118,31 +123,20 @@ def retry(tx: Transaction, definition: Definition, run_id: int, actor: str = SYS
 
 
 def cancel(
-    tx: Transaction, definition: Definition, run_id: int, actor: str = SYSTEM, reason: str | None = None
+    tx: Transaction, definition: Definition | None, run_id: int, actor: str = SYSTEM, reason: str | None = None
 ) -> None:
     """Ends a run that is not final, and its nested ones. A step in flight can't commit any more; compensations follow
-    (`compensate_all`, or the reconciler)."""
-    nested = _nested(tx, run_id)
-    run, others = pointer.lock_with_waiters(tx, run_id, tuple(nested))
+    (`compensate_all`, or the reconciler). Without a definition (it is not deployed any more) there is no on_cancel."""
+    run, nested, waiters = pointer.lock_family(tx, run_id)
     if run.status in FINAL:
         raise Conflict(f"workflow {run_id} is {run.status}")
-    known = {definition.name: definition} | {child.name: child for child in definition.children()}
-    for one in [run, *(other for other in others if other.id in nested)]:
+    known = {one.name: one for one in ((definition, *definition.children()) if definition else ())}
+    for one in [run, *nested]:
         if one.status not in FINAL:
             pointer.cancel_run(tx, known.get(one.workflow), one, actor, reason)
             tx.runs.audit(actor, "cancel", one, reason, None)
-    for waiter in others:
-        if waiter.id not in nested:
-            waits.wake_if_decided(tx, waiter)
-
-
-def _nested(tx: Transaction, run_id: int) -> list[int]:
-    found: list[int] = []
-    front = [run_id]
-    while front:
-        front = [child for parent in front for child in tx.runs.nested_children(parent)]
-        found += front
-    return found
+    for waiter in waiters:
+        waits.wake_if_decided(tx, waiter)
 
 
 def signal(
@@ -220,43 +214,73 @@ def _answer(
 
 def compensate_all(open_transaction: TransactionFactory, run_id: int, definitions: Mapping[str, Definition]) -> bool:
     """Runs what is due, newest first, each in a transaction of its own. True when nothing is left to do."""
-    while True:
-        with open_transaction() as tx:
-            run = tx.runs.get(run_id)
-        if run is None or run.compensation != "pending":
-            return run is None or run.compensation in (None, "done")
-        if not compensate_next(open_transaction, run_id, definitions.get(run.workflow)):
-            return False
+    with open_transaction() as tx:
+        run = tx.runs.get(run_id)
+    if run is None:
+        return True
+    definition = definitions.get(run.workflow)
+    while (outcome := _compensate(open_transaction, run_id, definition)) in ("done", "failed"):
+        pass
+    return outcome == "finished"
 
 
 def compensate_next(open_transaction: TransactionFactory, run_id: int, definition: Definition | None) -> bool:
-    """One compensation. False when it failed: it is shown, and is tried again later or by hand."""
-    max_attempts = definition.options.max_attempts if definition else DEFAULT_ATTEMPTS
+    """One compensation. Whether it was done and there may be another one; a failed one is shown, and is due again
+    until the definition's attempts are used up."""
+    return _compensate(open_transaction, run_id, definition) == "done"
+
+
+def _compensate(
+    open_transaction: TransactionFactory, run_id: int, definition: Definition | None
+) -> Literal["done", "finished", "failed", "gave_up", "busy"]:
+    """busy: another process is at it, or has done it meanwhile."""
     with open_transaction() as tx:
+        run = tx.runs.lock(run_id)
+        if run.compensation != "pending":
+            return "gave_up" if run.compensation == "failed" else "finished"
         todo = tx.runs.next_compensation(run_id, lock=False)
-        if todo is None or (todo.status == "failed" and todo.attempts >= max_attempts):
-            run = tx.runs.lock(run_id)
-            run.compensation = "done" if todo is None else "failed"
+        if todo is None:
+            run.compensation = "done"
             tx.runs.save(run)
-            return todo is None
+            return "finished"
     try:
         with open_transaction() as tx:
             held = tx.runs.next_compensation(run_id)
-            if held is None or held.id != todo.id or held.status == "done":
-                return True
-            found = tx.runs.get(run_id)
-            if found is None:
-                return True
-            _undo(definition, held)(held.state, pointer.context(tx, found))
+            if held is None or not _is_same(held, todo):
+                return "busy"
+            _undo(definition, held)(held.state, pointer.context(tx, run))
             tx.runs.finish_compensation(held.id, "done", None)
-            tx.runs.add_event(found, "compensated", held.step, held.attempts + 1, None)
+            tx.runs.add_event(run, "compensated", held.step, held.attempts + 1, None)
     except Exception as error:
-        code, message, _ = pointer.describe(error)
-        log.warning("compensation of step %s of workflow %s failed: %s", todo.step, run_id, message)
-        with open_transaction() as tx:
-            tx.runs.finish_compensation(todo.id, "failed", {"code": code, "message": message})
-        return todo.attempts + 1 < max_attempts
-    return True
+        return _note_failure(open_transaction, run_id, definition, todo, error)
+    return "done"
+
+
+def _note_failure(
+    open_transaction: TransactionFactory,
+    run_id: int,
+    definition: Definition | None,
+    todo: Compensation,
+    error: Exception,
+) -> Literal["failed", "gave_up", "busy"]:
+    code, message, _ = pointer.describe(error)
+    log.warning("compensation of step %s of workflow %s failed: %s", todo.step, run_id, message)
+    max_attempts = definition.options.max_attempts if definition else DEFAULT_ATTEMPTS
+    with open_transaction() as tx:
+        run = tx.runs.lock(run_id)
+        held = tx.runs.next_compensation(run_id)
+        if held is None or not _is_same(held, todo):
+            return "busy"  # whoever took it after our rollback says how it ended
+        tx.runs.finish_compensation(held.id, "failed", {"code": code, "message": message})
+        if held.attempts + 1 < max_attempts:
+            return "failed"
+        run.compensation = "failed"
+        tx.runs.save(run)
+        return "gave_up"
+
+
+def _is_same(held: Compensation, todo: Compensation) -> bool:
+    return (held.id, held.attempts) == (todo.id, todo.attempts)
 
 
 def _undo(definition: Definition | None, held: Compensation) -> Handler:
@@ -269,16 +293,13 @@ def _undo(definition: Definition | None, held: Compensation) -> Handler:
     return resolve(held.handler)
 
 
-def compensate(tx: Transaction, definition: Definition, run_id: int, actor: str = SYSTEM) -> None:
+def compensate(tx: Transaction, definition: Definition | None, run_id: int, actor: str = SYSTEM) -> None:
     """By hand: a failed compensation is due again."""
     run = tx.runs.lock(run_id)
     if run.compensation is None:
         raise Conflict(f"workflow {run_id} is {run.status} and has nothing to compensate")
     if run.compensation == "done":
         raise Conflict(f"workflow {run_id} is compensated already")
-    todo = tx.runs.next_compensation(run_id)
-    if todo is not None and todo.status == "failed":
-        tx.runs.finish_compensation(todo.id, "pending", todo.error)
     run.compensation = "pending"
     tx.runs.save(run)
     tx.runs.audit(actor, "compensate", run, None, None)

@@ -142,6 +142,9 @@ class MemoryRunStore:
     def waiters(self, run_id: int) -> list[int]:
         return sorted(one for one, waited in self._waiting().items() if run_id in waited)
 
+    def hold(self, run_ids: Iterable[int]) -> None:
+        """Nobody else is here."""
+
     def waits_on(self, run_ids: Iterable[int]) -> dict[int, list[int]]:
         wanted = set(run_ids)
         return {one: waited for one, waited in self._waiting().items() if one in wanted}
@@ -289,6 +292,11 @@ class MemoryRunStore:
             for one in self._t.signals
             if one["run"] == run.id and one["name"] in names and one["consumed"] is None and one["sequence"] is None
         ]
+
+    def release_signals(self, run: Run, step: str) -> None:
+        for one in self._t.signals:
+            if one["run"] == run.id and one["consumed"] == (step, run.visit) and one["sequence"] is None:
+                one["consumed"] = None
 
     def consume_signal(self, run: Run, signal_id: int, step: str) -> None:
         self._t.signals[signal_id - 1]["consumed"] = (step, run.visit)

@@ -5,6 +5,7 @@ Every function runs under the run's lock, inside the caller's transaction.
 
 from __future__ import annotations
 
+import heapq
 import re
 import traceback
 from datetime import datetime
@@ -118,9 +119,13 @@ def park(
 
 
 def wake(tx: Transaction, run: Run) -> None:
-    """Sends the announced DAG run of a parked run now. Waking twice sends one message more, which starts nothing."""
+    """Sends the announced DAG run of a parked run now. Waking twice sends one message more, which starts nothing. A
+    task that is on its way into the wait already decides there, under this same lock."""
     tx.runs.unsend(run)
     tx.runs.save(run)
+    job = tx.runs.shadow(carrier(run), lock=True)
+    if job is not None and job.worker_status == "PROCESSING":
+        return
     tx.runs.announce(run, Outcome("PENDING"))
     tx.runs.enqueue(run)
     tx.runs.add_event(run, "woken", run.current_step, None, {"n": run.n})
@@ -134,8 +139,9 @@ def _next_run(tx: Transaction, run: Run, outcome: Outcome) -> None:
 
 
 def reopen(tx: Transaction, run: Run) -> None:
-    """A person cleared the failed task in Airflow: the same DAG run goes on."""
+    """A person cleared the failed task in Airflow: the same DAG run goes on. A wait begins anew."""
     run.status = "running"
+    run.waiting, run.paused_status, run.recovered = None, None, 0
     clear_error(run)
     tx.runs.save(run)
     tx.runs.announce(run, Outcome("PROCESSING"))
@@ -161,7 +167,7 @@ def fail_run(tx: Transaction, definition: Definition | None, run: Run, error: Ex
     run.wakes_at = None
     tx.runs.unsend(run)
     if definition is not None and definition.options.compensate_on_failure:
-        run.compensation = "pending"
+        _owe_compensations(tx, run)
     tx.runs.save(run)
     tx.runs.set_shadows(run, Outcome("FAILED", detail, code, _summary(message, problems)))
     tx.runs.add_event(run, "failed", run.current_step, run.failed_attempt, {**detail, **diagnosis(error)})
@@ -181,11 +187,16 @@ def cancel_run(tx: Transaction, definition: Definition | None, run: Run, who: st
     if definition is not None and definition.options.on_cancel is not None:
         handler = dotted_name(definition.options.on_cancel)
         tx.runs.add_compensation(run, "on_cancel", handler, state.public_part(run.state), first=True)
-    if run.compensation is None and tx.runs.next_compensation(run.id, lock=False) is not None:
-        run.compensation = "pending"
+    _owe_compensations(tx, run)
     tx.runs.save(run)
     tx.runs.set_shadows(run, Outcome("CANCELLED", detail, 499, message))
     tx.runs.add_event(run, "cancelled", run.current_step, None, {"actor": who, "reason": reason})
+
+
+def _owe_compensations(tx: Transaction, run: Run) -> None:
+    """Due from here on, if there is anything to undo. One that failed for good stays shown as failed."""
+    if run.compensation in (None, "done") and tx.runs.next_compensation(run.id, lock=False) is not None:
+        run.compensation = "pending"
 
 
 def context(tx: Transaction, run: Run) -> StepContext:
@@ -242,13 +253,36 @@ def carrier(run: Run) -> int:
 # ------------------------------------------------------------------------------------------------- who waits
 
 
-def lock_with_waiters(tx: Transaction, run_id: int, also: tuple[int, ...] = ()) -> tuple[Run, list[Run]]:
+def lock_with_waiters(tx: Transaction, run_id: int) -> tuple[Run, list[Run]]:
     """The run and those that wait for it, locked by ascending id. A waiter that came in between is not among them;
     the reconciler finds its satisfied wait."""
-    ids = sorted({run_id, *also, *tx.runs.waiters(run_id)})
+    ids = sorted({run_id, *tx.runs.waiters(run_id)})
     locked = {one: tx.runs.lock(one) for one in ids}
     run = locked.pop(run_id)
     return run, list(locked.values())
+
+
+def lock_family(tx: Transaction, run_id: int) -> tuple[Run, list[Run], list[Run]]:
+    """The run, its nested runs at any depth, and those that wait for any of them; locked by ascending id.
+
+    A nested run is made under its parent's lock and has a higher id, so none can be missed. Waiters of a nested run
+    whose id is lower than what is locked already are left to the reconciler.
+    """
+    todo = sorted({run_id, *tx.runs.waiters(run_id)})
+    locked: dict[int, Run] = {}
+    family = {run_id}
+    while todo:
+        one = heapq.heappop(todo)
+        if one in locked:
+            continue
+        locked[one] = tx.runs.lock(one)
+        if one in family:
+            family |= (children := set(tx.runs.nested_children(one)))
+            waiters = {waiter for child in children for waiter in tx.runs.waiters(child) if waiter > one}
+            for more in (children | waiters) - locked.keys():
+                heapq.heappush(todo, more)
+    nested = [run for one, run in locked.items() if one in family and one != run_id]
+    return locked[run_id], nested, [run for one, run in locked.items() if one not in family]
 
 
 def status_of_wait(run: Run) -> RunStatus:

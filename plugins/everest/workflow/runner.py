@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from everest.errors import Conflict, EverestError, StepTimeout, TransientDatabaseError
-from everest.workflow import definition as d
 from everest.workflow import codec, engine, fanout, state
+from everest.workflow import definition as d
 from everest.workflow.definition import Definition, Step
 from everest.workflow.ports import Transaction, TransactionFactory
 from everest.workflow.ticket import (

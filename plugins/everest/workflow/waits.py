@@ -109,6 +109,8 @@ def _signals(
             if step.correlation_key not in run.state:
                 raise DocumentRefused(f"step {step.name}: the state has no {step.correlation_key!r} to correlate by")
             waiting["correlation"] = {"key": step.correlation_key, "value": run.state[step.correlation_key]}
+        if step.kind == "signal":
+            tx.runs.release_signals(run, step.name)
     if step.kind == "signal":
         for signal in tx.runs.open_signals(run, step.names):
             take(tx, run, step, waiting, signal)
@@ -248,6 +250,9 @@ def _workflows(
     waiting = _open(run, step)
     if waiting is None:
         ids = _sources(tx, run, step)
+        # Held until this wait is recorded: none of them can end without seeing this waiter, and of two runs that begin
+        # to wait for each other at once one is told (a deadlock, tried again, then a ring).
+        tx.runs.hold(ids)
         _refuse_ring(tx, run, ids)
         waiting = _begin(tx, run, step, "workflows", ids=ids, mode=step.mode, quorum=step.quorum)
         tx.runs.add_dependencies(run, step.name, ids)
