@@ -73,8 +73,15 @@ class Step:
 
     @property
     def doc(self) -> str:
+        """What the step does, for whoever looks at its task: the handler's docstring, else a sentence of its own."""
         handler = getattr(self, "handler", None)
-        return ((handler.__doc__ if handler else self.__class__.__doc__) or "").strip()
+        return ((handler.__doc__ if handler else None) or self._says()).strip()
+
+    def _says(self) -> str:
+        return (type(self).__doc__ or "").strip()
+
+    def _at_most(self) -> str:
+        return "" if self.timeout is None else f", at most {self.timeout}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +141,9 @@ class StartWorkflows(Step):
     group_key: str | None = None
     type: ClassVar[str] = "start_workflows"
 
+    def _says(self) -> str:
+        return f"Starts one workflow `{self.workflow.name}` for every item of `{self.items_key}`, without waiting."
+
 
 @dataclass(frozen=True, kw_only=True)
 class Repeat(Step):
@@ -146,6 +156,12 @@ class Repeat(Step):
     condition: Callable[[State], bool] | None = None
     max_iterations: int | None = None
     type: ClassVar[str] = "repeat"
+
+    def _says(self) -> str:
+        until = "until" if self.until else "while"
+        condition = f"`{self.state_key}` is {self.expected!r}" if self.condition is None else "its condition holds"
+        limit = "" if self.max_iterations is None else f", at most {self.max_iterations} times"
+        return f"Goes back to `{self.target}` {until} {condition}{limit}."
 
     def goes_back(self, state: State) -> bool:
         """Type-strict: 1 is not True, Decimal("1") is not 1."""
@@ -165,6 +181,9 @@ class RunWorkflow(Step):
     type: ClassVar[str] = "run_workflow"
     waits: ClassVar[bool] = True
 
+    def _says(self) -> str:
+        return f"Runs the workflow `{self.workflow.name}` as a part of this one and waits for its end{self._at_most()}."
+
 
 @dataclass(frozen=True, kw_only=True)
 class Delay(Step):
@@ -173,6 +192,9 @@ class Delay(Step):
     duration: timedelta
     type: ClassVar[str] = "delay"
     waits: ClassVar[bool] = True
+
+    def _says(self) -> str:
+        return f"Waits {self.duration}."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,6 +212,10 @@ class WaitForSignals(Step):
     type: ClassVar[str] = "wait_for_signal"
     waits: ClassVar[bool] = True
 
+    def _says(self) -> str:
+        names = (" or " if self.mode == "any" else " and ").join(f"`{name}`" for name in self.names)
+        return f"Waits for the {self.kind} {names}{self._at_most()}; the DAG run ends meanwhile."
+
 
 @dataclass(frozen=True, kw_only=True)
 class WaitForWorkflows(Step):
@@ -204,6 +230,10 @@ class WaitForWorkflows(Step):
     many: bool = True
     type: ClassVar[str] = "wait_for_workflows"
     waits: ClassVar[bool] = True
+
+    def _says(self) -> str:
+        many = f"{self.quorum} of " if self.mode == "quorum" else f"{self.mode} of "
+        return f"Waits for {many if self.many else ''}the workflow(s) of `{self.source}`{self._at_most()}."
 
 
 @dataclass(frozen=True, kw_only=True)
