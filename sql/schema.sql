@@ -377,6 +377,7 @@ CREATE TABLE workflow_runs (
     KEY ix_workflow_runs_status (status, updated_at),
     KEY ix_workflow_runs_wakes (wakes_at),
     KEY ix_workflow_runs_deadline (deadline_at),
+    KEY ix_workflow_runs_compensation (compensation),
     KEY ix_workflow_runs_parent (parent_id, parent_step, parent_visit),
     KEY ix_workflow_runs_group (group_key),
     CONSTRAINT ck_workflow_runs_status CHECK (status IN ('running', 'paused', 'waiting_for_signal', 'waiting_for_workflows', 'completed', 'failed', 'cancelled'))
