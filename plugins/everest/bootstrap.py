@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 
@@ -28,7 +29,23 @@ def unit_of_work(url: MysqlUrl | None = None, settings: Settings | None = None) 
 
 
 def definitions() -> Mapping[str, Definition]:
-    """The workflows this site runs, by name. Imported late: pandas comes with them."""
-    from everest.opname.workflow import POST_OPNAME
+    """The workflows this site runs, by name: every definition in the modules that EVEREST_WORKFLOWS names, and those
+    they run or start. Imported late: pandas may come with them."""
+    return {one.name: one for one in _all_definitions() if one.dag_id == one.name}
 
-    return {POST_OPNAME.name: POST_OPNAME}
+
+def deployed(name: str, version: str) -> Definition | None:
+    """A definition by name and version, older ones that are deployed beside the current included."""
+    for one in _all_definitions():
+        if (one.name, one.version) == (name, version):
+            return one
+    return None
+
+
+def _all_definitions() -> list[Definition]:
+    found: list[Definition] = []
+    for module in Settings.from_environment().workflows:
+        values = vars(importlib.import_module(module)).values()
+        for one in [value for value in values if isinstance(value, Definition)]:
+            found += [known for known in (one, *one.children()) if known not in found]
+    return found

@@ -49,6 +49,7 @@ class Settings:
     max_attempts: tries of a step before it is recorded as failed.
     step_timeout: longest one try of a step may take.
     max_active_runs: DAG runs of one workflow at work at once.
+    workflows: modules that hold the definitions this site runs, for the reconciler and the commands.
     """
 
     foreign_zone: tzinfo = ZoneInfo("UTC")
@@ -56,6 +57,7 @@ class Settings:
     max_attempts: int = 3
     step_timeout: timedelta = timedelta(minutes=10)
     max_active_runs: int = 64
+    workflows: tuple[str, ...] = ("everest.opname.workflow", "closing_example.workflow")
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str] = os.environ) -> Settings:
@@ -83,10 +85,16 @@ class Settings:
             max_attempts=whole("EVEREST_MAX_ATTEMPTS", 3),
             step_timeout=timedelta(seconds=whole("EVEREST_STEP_TIMEOUT_S", 600)),
             max_active_runs=whole("EVEREST_MAX_ACTIVE_RUNS", 64),
+            workflows=_modules(env),
         )
         if problems:
             raise SettingsError("; ".join(problems))
         return settings
+
+
+def _modules(env: Mapping[str, str]) -> tuple[str, ...]:
+    named = [module.strip() for module in env.get("EVEREST_WORKFLOWS", "").split(",")]
+    return tuple(filter(None, named)) or Settings.workflows
 
 
 def mysql_url(env: Mapping[str, str] = os.environ) -> MysqlUrl:

@@ -48,7 +48,8 @@ CREATE TABLE IF NOT EXISTS workflow_runs (
     KEY ix_workflow_runs_status (status, updated_at),
     KEY ix_workflow_runs_wakes (wakes_at),
     KEY ix_workflow_runs_deadline (deadline_at),
-    KEY ix_workflow_runs_parent (parent_id),
+    KEY ix_workflow_runs_compensation (compensation),
+    KEY ix_workflow_runs_parent (parent_id, parent_step, parent_visit),
     KEY ix_workflow_runs_group (group_key),
     CONSTRAINT ck_workflow_runs_status CHECK (status IN ('running', 'paused', 'waiting_for_signal', 'waiting_for_workflows', 'completed', 'failed', 'cancelled'))
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
@@ -82,6 +83,8 @@ CREATE TABLE IF NOT EXISTS workflow_items (
     status VARCHAR(20) NOT NULL,
     attempt INT NOT NULL DEFAULT 0,
     n INT NULL,
+    -- the slot of the for_each that works on the item
+    slot VARCHAR(20) NULL,
     item JSON NULL,
     -- the run this item started or waits for (hand-offs and dependencies)
     depends_on_id BIGINT NULL,

@@ -12,6 +12,7 @@ SELECT GET_LOCK(:name, 0);
 -- name: at_work(quiet_s, hold_limit_s, after_at, after_id, batch)
 -- PROCESSING and without news for a while, oldest first from a cursor on, so that long runs hide no others.
 -- is_overdue: no consumer holds a delivery for it any more, so a run that Airflow does not know will not come.
+-- Whatever the workflow's status: a DAG run can die on its way back into a wait, and under a pause.
 SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.workflow_id, r.workflow, s.worker_status, s.worker_at,
        s.dag_id, s.dag_run_id, s.n, s.worker_at < UTC_TIMESTAMP(6) - INTERVAL :hold_limit_s SECOND AS is_overdue
 FROM rabbit_publish_shadow s
@@ -21,7 +22,8 @@ WHERE s.worker_status = 'PROCESSING' AND s.worker_at >= :after_at
   AND (s.worker_at > :after_at OR s.id > :after_id)
   AND s.dag_run_id IS NOT NULL
   AND (s.workflow_id IS NULL
-       OR (r.status = 'running' AND r.carrier_shadow_id = s.id AND r.dag_run_id = s.dag_run_id))
+       OR (r.status IN ('running', 'paused', 'waiting_for_signal', 'waiting_for_workflows')
+           AND r.carrier_shadow_id = s.id AND r.dag_run_id = s.dag_run_id))
 ORDER BY s.worker_at, s.id
 LIMIT :batch;
 
@@ -49,7 +51,8 @@ WHERE s.worker_status = 'PENDING'
        OR (s.worker_at IS NULL AND s.created_at <= :foreign_before))
   AND (s.requeued_at IS NULL OR s.requeued_at <= UTC_TIMESTAMP(6) - INTERVAL :requeue_every_s SECOND)
   AND ((s.workflow_id IS NULL AND s.transaksi_id IS NOT NULL)
-       OR (r.status = 'running' AND r.carrier_shadow_id = s.id AND r.dag_run_id = s.dag_run_id))
+       OR (r.status IN ('running', 'waiting_for_signal', 'waiting_for_workflows')
+           AND r.carrier_shadow_id = s.id AND r.dag_run_id = s.dag_run_id))
   AND NOT EXISTS (
       SELECT 1 FROM outbox o
       WHERE o.shadow_id = s.id
@@ -59,12 +62,13 @@ ORDER BY s.requeued_at, s.worker_at, s.id
 LIMIT :batch;
 
 -- name: overslept(grace_s, batch)
--- A delay is over and no outbox row is left that would end it.
+-- A delay or the timeout of a wait is over, and no outbox row is left that would say so.
 SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.workflow_id, r.workflow, s.worker_status, s.worker_at,
        s.dag_id, s.dag_run_id, s.n
 FROM workflow_runs r
 JOIN rabbit_publish_shadow s ON s.id = r.carrier_shadow_id
-WHERE r.wakes_at <= UTC_TIMESTAMP(6) - INTERVAL :grace_s SECOND AND r.status = 'running'
+WHERE r.wakes_at <= UTC_TIMESTAMP(6) - INTERVAL :grace_s SECOND
+  AND r.status IN ('running', 'waiting_for_signal', 'waiting_for_workflows')
   AND s.worker_status = 'WAITING' AND s.dag_run_id = r.dag_run_id
   AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.shadow_id = s.id AND o.published_at IS NULL)
 ORDER BY r.wakes_at, r.id
@@ -90,5 +94,43 @@ SET requeued = requeued + 1, requeued_at = UTC_TIMESTAMP(6)
 WHERE id = :shadow_id AND worker_status = 'PENDING' AND worker_at <=> :worker_at AND dag_run_id <=> :dag_run_id
   AND requeued_at <=> :requeued_at;
 
--- name: end_delay(workflow_id)!
-UPDATE workflow_runs SET wakes_at = NULL WHERE id = :workflow_id;
+-- name: decided_waits(batch)
+-- Runs that wait for other workflows, sleep, and have nothing to wait for any more: the one that ended last did not see
+-- them, or died. The engine's own rule is asked again under the run's lock; this one only has to be as generous.
+SELECT r.id AS workflow_id, r.workflow
+FROM workflow_runs r
+JOIN rabbit_publish_shadow s
+  ON s.id = r.carrier_shadow_id AND s.worker_status = 'WAITING' AND s.dag_run_id = r.dag_run_id
+JOIN workflow_items i
+  ON i.workflow_id = r.id AND i.step = r.current_step AND i.visit = r.visit AND i.depends_on_id IS NOT NULL
+LEFT JOIN workflow_runs d ON d.id = i.depends_on_id
+WHERE r.status = 'waiting_for_workflows'
+GROUP BY r.id, r.workflow, r.waiting
+HAVING CASE COALESCE(JSON_UNQUOTE(JSON_EXTRACT(r.waiting, '$.mode')), 'all')
+    WHEN 'any' THEN SUM(d.status = 'completed') > 0
+    WHEN 'quorum' THEN SUM(d.status = 'completed') >= CAST(JSON_EXTRACT(r.waiting, '$.quorum') AS SIGNED)
+    ELSE SUM(d.status = 'completed') = COUNT(*)
+END OR CASE COALESCE(JSON_UNQUOTE(JSON_EXTRACT(r.waiting, '$.mode')), 'all')
+    WHEN 'any' THEN SUM(d.id IS NULL OR d.status IN ('failed', 'cancelled')) = COUNT(*)
+    WHEN 'quorum' THEN COUNT(*) - SUM(d.id IS NULL OR d.status IN ('failed', 'cancelled'))
+        < CAST(JSON_EXTRACT(r.waiting, '$.quorum') AS SIGNED)
+    ELSE SUM(d.id IS NULL OR d.status IN ('failed', 'cancelled')) > 0
+END
+ORDER BY r.id
+LIMIT :batch;
+
+-- name: passed_deadlines(batch)
+-- A pause stops the clock.
+SELECT id AS workflow_id, workflow
+FROM workflow_runs
+WHERE deadline_at <= UTC_TIMESTAMP(6) AND status IN ('running', 'waiting_for_signal', 'waiting_for_workflows')
+ORDER BY deadline_at, id
+LIMIT :batch;
+
+-- name: unfinished_compensations(batch)
+-- Cancelled or failed, and not everything is undone yet; those that gave up wait for a person.
+SELECT id AS workflow_id, workflow
+FROM workflow_runs
+WHERE compensation = 'pending'
+ORDER BY id
+LIMIT :batch;

@@ -2,17 +2,19 @@
 
 -- name: get_run(run_id)^
 -- One run.
-SELECT id, workflow, version, definition_hash, idempotency_key, payload, state, status, current_step, visit, n, dag_id,
-       dag_run_id, carrier_shadow_id, transitions, recovered, compensation, error_code, error, failed_n, failed_attempt,
-       finished_at
+SELECT id, workflow, version, definition_hash, idempotency_key, payload, state, status, paused_status, waiting,
+       wait_sequence, wakes_at, current_step, visit, n, dag_id, dag_run_id, carrier_shadow_id, parent_id, parent_step,
+       parent_visit, parent_index, group_key, priority, deadline_at, paused_at, transitions, counters, recovered,
+       compensation, error_code, error, failed_n, failed_attempt, created_at, updated_at, finished_at
 FROM workflow_runs
 WHERE id = :run_id;
 
 -- name: lock_run(run_id)^
 -- One run, held until the transaction ends.
-SELECT id, workflow, version, definition_hash, idempotency_key, payload, state, status, current_step, visit, n, dag_id,
-       dag_run_id, carrier_shadow_id, transitions, recovered, compensation, error_code, error, failed_n, failed_attempt,
-       finished_at
+SELECT id, workflow, version, definition_hash, idempotency_key, payload, state, status, paused_status, waiting,
+       wait_sequence, wakes_at, current_step, visit, n, dag_id, dag_run_id, carrier_shadow_id, parent_id, parent_step,
+       parent_visit, parent_index, group_key, priority, deadline_at, paused_at, transitions, counters, recovered,
+       compensation, error_code, error, failed_n, failed_attempt, created_at, updated_at, finished_at
 FROM workflow_runs
 WHERE id = :run_id
 FOR UPDATE;
@@ -21,24 +23,61 @@ FOR UPDATE;
 -- The run that holds a key.
 SELECT id FROM workflow_runs WHERE workflow = :workflow AND idempotency_key = :idempotency_key;
 
--- name: insert_run(workflow, version, definition_hash, idempotency_key, payload, state, status, current_step, visit, n, dag_id, dag_run_id, carrier_shadow_id)!
+-- name: insert_run(workflow, version, definition_hash, idempotency_key, payload, state, status, current_step, visit, n, dag_id, dag_run_id, carrier_shadow_id, parent_id, parent_step, parent_visit, parent_index, group_key, priority, deadline_at)!
 -- A new run; where the key is taken, LAST_INSERT_ID() becomes the id of the run that holds it.
 INSERT INTO workflow_runs
     (workflow, version, definition_hash, idempotency_key, payload, state, status, current_step, visit, n, dag_id,
-     dag_run_id, carrier_shadow_id, created_at, updated_at)
+     dag_run_id, carrier_shadow_id, parent_id, parent_step, parent_visit, parent_index, group_key, priority,
+     deadline_at, created_at, updated_at)
 VALUES
     (:workflow, :version, :definition_hash, :idempotency_key, :payload, :state, :status, :current_step, :visit, :n,
-     :dag_id, :dag_run_id, :carrier_shadow_id, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))
+     :dag_id, :dag_run_id, :carrier_shadow_id, :parent_id, :parent_step, :parent_visit, :parent_index, :group_key,
+     :priority, :deadline_at, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))
 ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id);
 
--- name: save_run(run_id, state, status, current_step, visit, n, dag_run_id, carrier_shadow_id, transitions, recovered, error_code, error, failed_n, failed_attempt, finished_at)!
+-- name: save_run(run_id, state, status, paused_status, waiting, wait_sequence, wakes_at, current_step, visit, n, dag_id, dag_run_id, carrier_shadow_id, deadline_at, paused_at, transitions, counters, recovered, compensation, error_code, error, failed_n, failed_attempt, finished_at)!
 -- The changeable part of a run; the caller holds its lock.
 UPDATE workflow_runs
-SET state = :state, status = :status, current_step = :current_step, visit = :visit, n = :n, dag_run_id = :dag_run_id,
-    carrier_shadow_id = :carrier_shadow_id, transitions = :transitions, recovered = :recovered,
-    error_code = :error_code, error = :error, failed_n = :failed_n, failed_attempt = :failed_attempt,
-    finished_at = :finished_at, updated_at = UTC_TIMESTAMP(6)
+SET state = :state, status = :status, paused_status = :paused_status, waiting = :waiting,
+    wait_sequence = :wait_sequence, wakes_at = :wakes_at, current_step = :current_step, visit = :visit, n = :n,
+    dag_id = :dag_id, dag_run_id = :dag_run_id, carrier_shadow_id = :carrier_shadow_id, deadline_at = :deadline_at,
+    paused_at = :paused_at, transitions = :transitions, counters = :counters, recovered = :recovered,
+    compensation = :compensation, error_code = :error_code, error = :error, failed_n = :failed_n,
+    failed_attempt = :failed_attempt, finished_at = :finished_at, updated_at = UTC_TIMESTAMP(6)
 WHERE id = :run_id;
+
+-- name: waiters(run_id)
+-- Runs whose open wait depends on this one.
+SELECT DISTINCT r.id
+FROM workflow_items i
+JOIN workflow_runs r ON r.id = i.workflow_id AND r.current_step = i.step AND r.visit = i.visit
+WHERE i.depends_on_id = :run_id AND r.status IN ('waiting_for_workflows', 'paused')
+ORDER BY r.id;
+
+-- name: hold_runs(run_ids)
+-- Locks runs by ascending id.
+SELECT id FROM workflow_runs WHERE id IN :run_ids ORDER BY id FOR UPDATE;
+
+-- name: waits_on(run_ids)
+-- What these runs wait for now.
+SELECT r.id AS waiter, i.depends_on_id AS waited
+FROM workflow_runs r
+JOIN workflow_items i ON i.workflow_id = r.id AND i.step = r.current_step AND i.visit = r.visit
+WHERE r.id IN :run_ids AND i.depends_on_id IS NOT NULL AND r.status IN ('waiting_for_workflows', 'paused');
+
+-- name: nested_children(run_id)
+-- Nested runs that have not ended.
+SELECT id FROM workflow_runs
+WHERE parent_id = :run_id AND parent_step IS NOT NULL AND status NOT IN ('completed', 'cancelled')
+ORDER BY id;
+
+-- name: child_of(run_id, step, visit)$
+-- The nested run of a step in a visit.
+SELECT id FROM workflow_runs WHERE parent_id = :run_id AND parent_step = :step AND parent_visit = :visit LIMIT 1;
+
+-- name: group_members(group_key)
+-- Runs that were started under a group key.
+SELECT id FROM workflow_runs WHERE group_key = :group_key ORDER BY id;
 
 -- name: begin_attempt(run_id, step, visit, branch, n)!
 -- Raises the attempt counter of a step in a visit; the newest attempt owns the right to commit.
@@ -54,11 +93,195 @@ SELECT step, visit, branch, status, attempt, n, output
 FROM workflow_steps
 WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND branch = :branch;
 
--- name: finish_step(run_id, step, visit, branch, status, output, error)!
--- How a step's newest attempt ended.
+-- name: branches(run_id, step, visit)
+-- The records of a step with its branches or slots.
+SELECT step, visit, branch, status, attempt, n, output
+FROM workflow_steps
+WHERE workflow_id = :run_id AND step = :step AND visit = :visit
+ORDER BY id;
+
+-- name: finish_step(run_id, step, visit, branch, status, output, state_after, error)!
+-- How a step's newest attempt ended, and the run's state with its output in it.
 UPDATE workflow_steps
-SET status = :status, output = :output, error = :error, finished_at = UTC_TIMESTAMP(6)
+SET status = :status, output = :output, state_after = :state_after, error = :error, finished_at = UTC_TIMESTAMP(6)
 WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND branch = :branch;
+
+-- name: add_items(run_id, step, visit, n, rows)!
+-- The items of a for_each, as a JSON array of [index, item as JSON text].
+INSERT INTO workflow_items (workflow_id, step, visit, item_index, status, n, item)
+SELECT :run_id, :step, :visit, j.item_index, 'pending', :n, j.item
+FROM JSON_TABLE(:rows, '$[*]' COLUMNS (
+    item_index INT PATH '$[0]' ERROR ON ERROR,
+    item LONGTEXT PATH '$[1]' ERROR ON ERROR
+)) j;
+
+-- name: has_items(run_id, step, visit)$
+-- Whether the items of this visit were snapshotted.
+SELECT 1 FROM workflow_items WHERE workflow_id = :run_id AND step = :step AND visit = :visit LIMIT 1;
+
+-- name: free_items(run_id, step, visit, slot, n)!
+-- Items that an earlier try of this slot left at work, and whatever an earlier DAG run left.
+UPDATE workflow_items
+SET status = 'pending', slot = NULL
+WHERE workflow_id = :run_id AND step = :step AND visit = :visit
+  AND ((status = 'running' AND slot = :slot) OR (status IN ('running', 'failed', 'pending') AND n < :n));
+
+-- name: reopen_items(run_id, step, visit)!
+-- What did not succeed of a step that a person cleared.
+UPDATE workflow_items
+SET status = 'pending', slot = NULL
+WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND status <> 'succeeded';
+
+-- name: others_at_work(run_id, step, visit, n, branch)$
+-- Whether another branch, or an item in another slot, began in this DAG run and has not ended.
+SELECT EXISTS (
+    SELECT 1 FROM workflow_steps
+    WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND status = 'running' AND n = :n
+      AND branch NOT IN ('', :branch)
+      AND NOT EXISTS (SELECT 1 FROM workflow_items WHERE workflow_id = :run_id AND step = :step AND visit = :visit)
+) OR EXISTS (
+    SELECT 1 FROM workflow_items
+    WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND status = 'running' AND n = :n
+      AND slot <> :branch
+);
+
+-- name: next_item(run_id, step, visit, slot)^
+-- The next item that nobody holds; other slots pass it by. One that failed in a slot is tried again there.
+SELECT id, item_index, status, attempt, item, output, error
+FROM workflow_items
+WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND status = 'pending' AND (slot IS NULL OR slot = :slot)
+ORDER BY item_index
+LIMIT 1
+FOR UPDATE SKIP LOCKED;
+
+-- name: claim_item(id, slot, n)!
+-- Now this slot's; its attempt is the fence.
+UPDATE workflow_items
+SET status = 'running', attempt = attempt + 1, slot = :slot, n = :n, started_at = UTC_TIMESTAMP(6)
+WHERE id = :id;
+
+-- name: get_item(run_id, step, visit, item_index)^
+-- One item.
+SELECT item_index, status, attempt, item, output, error
+FROM workflow_items
+WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND item_index = :item_index;
+
+-- name: finish_item(run_id, step, visit, item_index, status, output, error)!
+-- How an item's newest try ended.
+UPDATE workflow_items
+SET status = :status, output = :output, error = :error, finished_at = UTC_TIMESTAMP(6)
+WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND item_index = :item_index;
+
+-- name: count_items(run_id, step, visit)
+-- How many items stand in which status.
+SELECT status, COUNT(*) AS n
+FROM workflow_items
+WHERE workflow_id = :run_id AND step = :step AND visit = :visit
+GROUP BY status;
+
+-- name: all_items(run_id, step, visit)
+-- The items of a for_each in order.
+SELECT item_index, status, attempt, item, output, error
+FROM workflow_items
+WHERE workflow_id = :run_id AND step = :step AND visit = :visit
+ORDER BY item_index;
+
+-- name: first_success(run_id, step, visit)$
+-- The item that succeeded first.
+SELECT item_index FROM workflow_items
+WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND status = 'succeeded'
+ORDER BY finished_at, item_index
+LIMIT 1;
+
+-- name: add_dependency(run_id, step, visit, item_index, depends_on_id)*!
+-- What a wait depends on.
+INSERT INTO workflow_items (workflow_id, step, visit, item_index, status, depends_on_id)
+VALUES (:run_id, :step, :visit, :item_index, 'waiting', :depends_on_id)
+ON DUPLICATE KEY UPDATE depends_on_id = VALUES(depends_on_id);
+
+-- name: add_signal(run_id, name, payload, correlation, sent_by, wait_sequence)!
+-- A signal as it came.
+INSERT INTO workflow_signals (workflow_id, name, correlation, wait_sequence, payload, sent_by, created_at)
+VALUES (:run_id, :name, :correlation, :wait_sequence, :payload, :sent_by, UTC_TIMESTAMP(6));
+
+-- name: open_signals(run_id, names)
+-- Plain signals that no wait has consumed, oldest first.
+SELECT id, name, payload, correlation, sent_by, created_at
+FROM workflow_signals
+WHERE workflow_id = :run_id AND name IN :names AND consumed_at IS NULL AND wait_sequence IS NULL
+ORDER BY id;
+
+-- name: release_signals(run_id, step, visit)!
+-- A wait that begins anew in the same visit was failed before and is tried again: its signals are not used up.
+UPDATE workflow_signals
+SET consumed_step = NULL, consumed_visit = NULL, consumed_at = NULL
+WHERE workflow_id = :run_id AND consumed_step = :step AND consumed_visit = :visit AND wait_sequence IS NULL;
+
+-- name: consume_signal(signal_id, step, visit)!
+-- Each signal serves one wait.
+UPDATE workflow_signals
+SET consumed_step = :step, consumed_visit = :visit, consumed_at = UTC_TIMESTAMP(6)
+WHERE id = :signal_id;
+
+-- name: add_chunk(run_id, step, visit, chunk)!
+-- The next chunk of a stream.
+INSERT INTO workflow_chunks (workflow_id, step, visit, sequence, chunk, created_at)
+SELECT :run_id, :step, :visit, COALESCE(MAX(c.sequence), 0) + 1, :chunk, UTC_TIMESTAMP(6)
+FROM workflow_chunks c
+WHERE c.workflow_id = :run_id AND c.step = :step AND c.visit = :visit;
+
+-- name: chunks(run_id, step, visit)
+-- The chunks stored so far.
+SELECT chunk FROM workflow_chunks
+WHERE workflow_id = :run_id AND step = :step AND visit = :visit
+ORDER BY sequence;
+
+-- name: drop_chunks(run_id, step, visit)!
+-- They go away in the step's own commit.
+DELETE FROM workflow_chunks WHERE workflow_id = :run_id AND step = :step AND visit = :visit;
+
+-- name: top_compensation(run_id)$
+-- The height of the stack.
+SELECT COALESCE(MAX(sequence), 0) FROM workflow_compensations WHERE workflow_id = :run_id;
+
+-- name: add_compensation(run_id, sequence, step, visit, handler, state)!
+-- What undoes a completed step, with the public state right after it.
+INSERT INTO workflow_compensations (workflow_id, sequence, step, visit, handler, state, status, created_at)
+VALUES (:run_id, :sequence, :step, :visit, :handler, :state, 'pending', UTC_TIMESTAMP(6));
+
+-- name: next_compensation(run_id)^
+-- The newest that is not done.
+SELECT id, sequence, step, visit, handler, state, status, attempts, error
+FROM workflow_compensations
+WHERE workflow_id = :run_id AND status <> 'done'
+ORDER BY sequence DESC
+LIMIT 1;
+
+-- name: lock_next_compensation(run_id)^
+-- The same, claimed; what another session is at is passed by.
+SELECT id, sequence, step, visit, handler, state, status, attempts, error
+FROM workflow_compensations
+WHERE workflow_id = :run_id AND status <> 'done'
+ORDER BY sequence DESC
+LIMIT 1
+FOR UPDATE SKIP LOCKED;
+
+-- name: compensations(run_id)
+-- The whole stack.
+SELECT id, sequence, step, visit, handler, state, status, attempts, error
+FROM workflow_compensations
+WHERE workflow_id = :run_id
+ORDER BY sequence;
+
+-- name: finish_compensation(id, status, error)!
+-- How its newest try ended.
+UPDATE workflow_compensations
+SET status = :status, error = :error, attempts = attempts + 1, finished_at = UTC_TIMESTAMP(6)
+WHERE id = :id;
+
+-- name: unsend(run_id)!
+-- Messages of this run that are not published yet.
+DELETE FROM outbox WHERE workflow_id = :run_id AND published_at IS NULL AND exchange = 'everest.jobs.x';
 
 -- name: add_event(run_id, event, step, visit, attempt, n, detail)!
 -- One line of a run's history.
@@ -106,10 +329,10 @@ SET worker_status = :worker_status, worker_at = UTC_TIMESTAMP(6), current_step =
 WHERE workflow_id = :workflow_id AND worker_status NOT IN ('COMPLETED', 'CANCELLED')
 ORDER BY id;
 
--- name: announce(shadow_id, worker_status, current_step, dag_id, dag_run_id, n)!
+-- name: announce(shadow_id, worker_status, current_step, response, dag_id, dag_run_id, n)!
 -- The carrier learns the DAG run that is announced or owns the workflow now.
 UPDATE rabbit_publish_shadow
-SET worker_status = :worker_status, worker_at = UTC_TIMESTAMP(6), current_step = :current_step, response = NULL,
+SET worker_status = :worker_status, worker_at = UTC_TIMESTAMP(6), current_step = :current_step, response = :response,
     error_code = NULL, error = NULL, dag_id = :dag_id, dag_run_id = :dag_run_id, n = :n, dead_lettered_at = NULL,
     handed_over_at = NULL, handed_over_body = NULL, requeued = 0, requeued_at = NULL
 WHERE id = :shadow_id AND worker_status NOT IN ('COMPLETED', 'CANCELLED');

@@ -43,6 +43,7 @@ _COMMANDS = {
     "rerun": "everest.cli.jobs",
     "post": "everest.cli.jobs",
     "migrate": "everest.cli.schema",
+    "workflow": "everest.cli.workflow",
 }
 
 
@@ -70,7 +71,7 @@ class Commands(click.Group):
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 def main() -> None:
-    """Stock counts (opname): submit them, see what became of them, run them again.
+    """Stock counts (opname): submit them, see what became of them, run them again. And every other workflow.
 
     A document is named by its nota, or by the number of its job as #7. Where the database is comes from
     EVEREST_MYSQL_URL; `source .local/stack.env` sets it for the local stack.
@@ -80,8 +81,8 @@ def main() -> None:
       0  done (also: it was done already)
       1  refused or failed; the reasons are printed
       2  the command line is wrong
-      3  not possible in the state the document is in; nothing was changed
-      4  no such file or document
+      3  not possible in the state the document or workflow is in; nothing was changed
+      4  no such file, document or workflow
       5  the database or a setting is not ready; the same command can be tried again
     """
 

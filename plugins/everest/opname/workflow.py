@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from everest.opname.steps import clean_duplicate_notas, compute_variance, post_jurnal, record_failure
 from everest.settings import Settings
-from everest.workflow.definition import Definition, workflow
+from everest.workflow.builder import workflow
+from everest.workflow.definition import Definition
 
 DOC = """Posts one authorised stock count (nota) into the journal and the stock card.
 

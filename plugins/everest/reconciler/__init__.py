@@ -5,7 +5,8 @@ What it looks for is the table of the state protocol; here it is split into
 
     rows.py        what a round finds, as it was when it looked
     verdict.py     what Airflow's answer about a run means (pure)
-    repairs.py     one transaction per repair: lock, look again, change
+    repairs.py     jobs: one transaction per repair: lock, look again, change
+    workflows.py   workflows: missed wake-ups, deadlines, compensations
     rounds.py      one round over all kinds, and what to do while a server is away
     management.py  whether the jobs queue is empty
     __main__.py    the process

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from contextlib import closing
 from typing import Any
 
@@ -59,11 +60,16 @@ def run(settings: ReconcilerSettings, stop: threading.Event, once: bool = False)
     ):
         reconciler = Reconciler(settings, database, airflow, management, bootstrap.definitions(), stop.is_set)
         log.info("reconciler: a round every %g s", settings.limits.period.total_seconds())
+        period, wake_period = settings.limits.period.total_seconds(), settings.limits.wake_period.total_seconds()
         while not stop.is_set():
             reconciler.round()
             if once:
                 break
-            stop.wait(settings.limits.period.total_seconds())
+            next_round = time.monotonic() + period
+            while not stop.wait(min(wake_period, max(0, next_round - time.monotonic()))):
+                if time.monotonic() >= next_round:
+                    break
+                reconciler.wake_waiters()
 
 
 def _stop_signal() -> threading.Event:

@@ -14,16 +14,20 @@ from everest.errors import DocumentRefused
 from everest.reconciler.rows import QUERIES, Job
 from everest.reconciler.verdict import BeginAgain, MarkedByHand
 from everest.store.unit_of_work import Database, UnitOfWork
-from everest.workflow import engine
+from everest.workflow import engine, pointer
 from everest.workflow.definition import Definition
 from everest.workflow.engine import Ticket
-from everest.workflow.ports import Run
+from everest.workflow.ports import WAITING, Run
 from ingest_consumer import shadow as jobs
 
 log = logging.getLogger(__name__)
 
 DEAD_HEADER = "x-everest-dead"
 """Marks a letter that no rejection wrote; moved back to the jobs queue by hand it means: run the document again."""
+
+
+AWAKE = frozenset({"running", *WAITING})
+AT_WORK = AWAKE | {"paused"}
 
 
 class Changed(Exception):
@@ -49,7 +53,7 @@ class Repairs:
 
     def _end_run(self, tx: UnitOfWork, job: Job, verdict: BeginAgain | MarkedByHand) -> bool:
         definition = self._definitions.get(job.workflow_name)
-        run = self._claim(tx, job) if job.workflow_id is not None else self._adopt(tx, job, definition)
+        run = self._claim(tx, job, AT_WORK) if job.workflow_id is not None else self._adopt(tx, job, definition)
         if run is None:
             return False
         if run.carrier_shadow_id != job.shadow_id:
@@ -59,6 +63,9 @@ class Repairs:
             text = f"ditandai {verdict.state} di Airflow oleh {verdict.who} sebelum selesai (DAG run {job.dag_run_id})"
             engine.fail_run(tx, definition, run, DocumentRefused(text, code=499), None)
             self._say("failed-499", job, f"marked {verdict.state} in Airflow by {verdict.who}")
+        elif run.status == "paused":
+            pointer.park(tx, run, pointer.PAUSED_MESSAGE)
+            self._say("parked", job, f"{verdict.reason}, while paused; a resume begins {run.dag_run_id}")
         elif engine.recover(tx, definition, run, self._recoveries, f"DAG run {job.dag_run_id} {verdict.reason}"):
             self._say("began-again", job, f"{verdict.reason}; now {run.dag_run_id}, time {run.recovered}")
         else:
@@ -102,23 +109,23 @@ class Repairs:
         return True
 
     def wake(self, job: Job) -> bool:
-        """A delay that is over and that no outbox row will end: DAG run n+1 at the pointer."""
+        """A delay or a timeout that is over and that no outbox row will end: DAG run n+1 at the pointer."""
         with self._database.transaction() as tx:
             run = self._claim(tx, job)
             if run is None or QUERIES.has_unsent(tx.conn, shadow_id=job.shadow_id):
                 return False
-            QUERIES.end_delay(tx.conn, workflow_id=run.id)
+            run.wakes_at = None
             engine.announce_next(tx, run)
-        self._say("woke", job, f"its delay is over; now {run.dag_run_id}")
+        self._say("woke", job, f"its time is over; now {run.dag_run_id}")
         return True
 
-    def _claim(self, tx: UnitOfWork, job: Job) -> Run | None:
+    def _claim(self, tx: UnitOfWork, job: Job, statuses: frozenset[str] = AWAKE) -> Run | None:
         """The locked run, if the job is still as it was seen and nobody else holds the run."""
         if QUERIES.claim_run(tx.conn, workflow_id=job.workflow_id) is None or not _is_as_seen(tx, job):
             return None
         assert job.workflow_id is not None
         run = tx.runs.get(job.workflow_id)
-        return run if run is not None and run.status == "running" and run.dag_run_id == job.dag_run_id else None
+        return run if run is not None and run.status in statuses and run.dag_run_id == job.dag_run_id else None
 
     def _adopt(self, tx: UnitOfWork, job: Job, definition: Definition | None) -> Run:
         """The run of a foreign job whose first task never came, made or found. Raises Changed."""

@@ -9,14 +9,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
+from typing import TypeVar
 
 from everest.errors import TransientDatabaseError
 from everest.reconciler import rows
 from everest.reconciler.management import Management, ManagementUnavailable
 from everest.reconciler.repairs import Repairs
-from everest.reconciler.rows import Job
+from everest.reconciler.rows import Job, Workflow
 from everest.reconciler.settings import ReconcilerSettings
 from everest.reconciler.verdict import judge
+from everest.reconciler.workflows import WorkflowRepairs
 from everest.store.unit_of_work import Database
 from everest.workflow.definition import Definition
 from ingest_consumer.airflow_api import AirflowApi, DagState
@@ -24,6 +26,8 @@ from ingest_consumer.errors import AirflowUnavailable
 from ingest_consumer.pauses import Complaints
 
 log = logging.getLogger(__name__)
+
+Found = TypeVar("Found", Job, Workflow)
 
 LOCK_NAME_MAX = 64
 """MySQL's limit on the name of a GET_LOCK."""
@@ -50,6 +54,7 @@ class Reconciler:
         self._airflow = airflow
         self._management = management
         self._repairs = Repairs(database, definitions, settings.limits.recoveries)
+        self._workflows = WorkflowRepairs(database, definitions, is_stopping)
         self._is_stopping = is_stopping
         self._complaints = Complaints(log, "reconciler")
         self._after = rows.THE_BEGINNING
@@ -57,9 +62,16 @@ class Reconciler:
 
     def round(self) -> int:
         """Looks at everything once, if this process is the active one. Returns how many rows it changed."""
+        return self._if_active(self._look)
+
+    def wake_waiters(self) -> int:
+        """The part of a round that people feel and that costs one query: more often than the rest."""
+        return self._if_active(self._decided_waits)
+
+    def _if_active(self, look: Callable[[], int]) -> int:
         try:
             active = self._take_turn()
-            changed = self._look() if active else 0
+            changed = look() if active else 0
         except TransientDatabaseError as trouble:
             self._complaints.say("database", f"no database: {trouble.message}")
             return 0
@@ -67,7 +79,15 @@ class Reconciler:
         return changed
 
     def _look(self) -> int:
-        kinds = (self._runs_at_work, self._missing_dead_letters, self._lost_messages, self._overslept_delays)
+        kinds = (
+            self._decided_waits,
+            self._passed_deadlines,
+            self._runs_at_work,
+            self._missing_dead_letters,
+            self._lost_messages,
+            self._overslept_delays,
+            self._unfinished_compensations,
+        )
         return sum(kind() for kind in kinds)
 
     def _take_turn(self) -> bool:
@@ -139,7 +159,22 @@ class Reconciler:
             found = rows.overslept(tx.conn, self._limits)
         return self._each(found, self._repairs.wake)
 
-    def _each(self, found: Iterable[Job], repair: Callable[[Job], bool]) -> int:
+    def _decided_waits(self) -> int:
+        with self._database.transaction() as tx:
+            found = rows.decided_waits(tx.conn, self._limits)
+        return self._each(found, self._workflows.wake_waiter)
+
+    def _passed_deadlines(self) -> int:
+        with self._database.transaction() as tx:
+            found = rows.passed_deadlines(tx.conn, self._limits)
+        return self._each(found, self._workflows.expire)
+
+    def _unfinished_compensations(self) -> int:
+        with self._database.transaction() as tx:
+            found = rows.unfinished_compensations(tx.conn, self._limits)
+        return self._each(found, self._workflows.compensate)
+
+    def _each(self, found: Iterable[Found], repair: Callable[[Found], bool]) -> int:
         changed = 0
         for job in found:
             if self._is_stopping():
@@ -152,8 +187,7 @@ class Reconciler:
                 self._complaints.say("Airflow", trouble.message)
                 break
             except Exception as error:
-                kind = f"job {job.shadow_id}"
-                self._complaints.say(kind, f"cannot repair {job.log_context}: {error!r}", logging.ERROR)
+                self._complaints.say(job.log_context, f"cannot repair {job.log_context}: {error!r}", logging.ERROR)
                 log.debug("cannot repair %s", job.log_context, exc_info=True)
             else:
                 self._complaints.over("Airflow")

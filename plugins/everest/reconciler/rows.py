@@ -79,6 +79,18 @@ class Job:
         )
 
 
+@dataclass(frozen=True)
+class Workflow:
+    """A run that needs something which is not about its job."""
+
+    workflow_id: int
+    workflow: str
+
+    @property
+    def log_context(self) -> str:
+        return f"workflow={self.workflow} workflow_id={self.workflow_id}"
+
+
 def at_work(conn: Connection, limits: Limits, after: tuple[datetime, int]) -> list[Job]:
     """PROCESSING without news for a while, from the cursor on."""
     return _found(
@@ -113,6 +125,18 @@ def lost_messages(conn: Connection, limits: Limits, site: Settings, now: datetim
 
 def overslept(conn: Connection, limits: Limits) -> list[Job]:
     return _found(QUERIES.overslept(conn, grace_s=limits.wake_grace.total_seconds(), batch=limits.batch))
+
+
+def decided_waits(conn: Connection, limits: Limits) -> list[Workflow]:
+    return [Workflow(**row) for row in QUERIES.decided_waits(conn, batch=limits.batch)]
+
+
+def passed_deadlines(conn: Connection, limits: Limits) -> list[Workflow]:
+    return [Workflow(**row) for row in QUERIES.passed_deadlines(conn, batch=limits.batch)]
+
+
+def unfinished_compensations(conn: Connection, limits: Limits) -> list[Workflow]:
+    return [Workflow(**row) for row in QUERIES.unfinished_compensations(conn, batch=limits.batch)]
 
 
 def _found(rows: Any) -> list[Job]:

@@ -28,6 +28,7 @@ class Limits:
     """How patient the reconciler is.
 
     period: between two rounds.
+    wake_period: between two looks for waits that are decided and not woken.
     quiet: a job at work is asked about in Airflow only after this long without news; each question costs the API
         server 20-30 ms.
     hold_limit: the consumers' own (EVEREST_HOLD_LIMIT_S): after it nobody holds a delivery that could still trigger a
@@ -36,11 +37,12 @@ class Limits:
     dead_letter_after: what a consumer that holds the delivery gets to reject it, before we write the letter.
     lost_after: a message that was published this long ago, and is in no queue, is lost.
     requeue_every: a lost message is sent again at most this often.
-    wake_grace: what the relay gets to end a delay in time.
+    wake_grace: what the relay gets to end a delay or a timeout in time.
     batch: rows of one kind in one round.
     """
 
     period: timedelta = timedelta(seconds=5)
+    wake_period: timedelta = timedelta(seconds=1.5)
     quiet: timedelta = timedelta(seconds=5)
     hold_limit: timedelta = timedelta(minutes=20)
     recoveries: int = 3
@@ -112,6 +114,7 @@ class ReconcilerSettings:
             http_timeout=seconds("EVEREST_RECONCILER_HTTP_TIMEOUT_S", cls.http_timeout, 0.1, 60),
             limits=Limits(
                 period=seconds("EVEREST_RECONCILER_PERIOD_S", Limits.period, 0.1, 3600),
+                wake_period=seconds("EVEREST_RECONCILER_WAKE_PERIOD_S", Limits.wake_period, 0.1, 2),
                 quiet=seconds("EVEREST_RECONCILER_QUIET_S", Limits.quiet, 0, 3600),
                 hold_limit=seconds("EVEREST_HOLD_LIMIT_S", Limits.hold_limit, 1, 86_400),
                 recoveries=count("EVEREST_RECONCILER_RECOVERIES", Limits.recoveries, 0, 1000),

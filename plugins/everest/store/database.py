@@ -102,11 +102,13 @@ def typed(error: MySQLdb.Error) -> DatabaseError:
     return DatabaseError(text, number)
 
 
-def load_queries(name: str, as_tuples: bool = False) -> Any:
-    """The named queries of sql/queries/<name>.sql as functions `query(conn, **parameters)`; rows are dicts, or tuples
-    where thousands of them become a frame. A literal % in a file is written %%."""
+def load_queries(name: str | Path, as_tuples: bool = False) -> Any:
+    """The named queries of sql/queries/<name>.sql, or of another module's own file, as functions
+    `query(conn, **parameters)`; rows are dicts, or tuples where thousands of them become a frame. A literal % in a
+    file is written %%."""
+    file = name if isinstance(name, Path) else SQL_DIR / "queries" / f"{name}.sql"
     kind = MySQLdb.cursors.Cursor if as_tuples else MySQLdb.cursors.DictCursor
-    return aiosql.from_path(SQL_DIR / "queries" / f"{name}.sql", "mysqldb", kwargs={"cursorclass": kind})
+    return aiosql.from_path(file, "mysqldb", kwargs={"cursorclass": kind})
 
 
 def last_insert_id(conn: Connection) -> int:

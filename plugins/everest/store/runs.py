@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any
 
 from everest.errors import DocumentMissing
-from everest.store.database import Connection, last_insert_id, load_queries
+from everest.store.database import last_insert_id
+from everest.store.fanout import QUERIES as _QUERIES
+from everest.store.fanout import MysqlFanout
 from everest.workflow import codec
 from everest.workflow.ports import Outcome, Run, ShadowRow, StepRecord
 from ingest_consumer import shadow as jobs
 
-_QUERIES = load_queries("workflow")
-_RUN_JSON = ("payload", "state", "error")
+_RUN_JSON = ("payload", "state", "waiting", "counters", "error")
+_RUN_INSTANTS = ("wakes_at", "deadline_at", "paused_at", "created_at", "updated_at", "finished_at")
 
 
-class MysqlRunStore:
+class MysqlRunStore(MysqlFanout):
     """Implements `everest.workflow.ports.RunStore`; the caller owns the transaction."""
-
-    def __init__(self, conn: Connection) -> None:
-        self._conn = conn
 
     # ------------------------------------------------------------------------------------------------- runs
 
@@ -52,6 +53,13 @@ class MysqlRunStore:
             dag_id=run.dag_id,
             dag_run_id=run.dag_run_id,
             carrier_shadow_id=run.carrier_shadow_id,
+            parent_id=run.parent_id,
+            parent_step=run.parent_step,
+            parent_visit=run.parent_visit,
+            parent_index=run.parent_index,
+            group_key=run.group_key,
+            priority=run.priority,
+            deadline_at=_naive(run.deadline_at),
         )
         return last_insert_id(self._conn)
 
@@ -61,25 +69,62 @@ class MysqlRunStore:
             run_id=run.id,
             state=codec.dumps(run.state),
             status=run.status,
+            paused_status=run.paused_status,
+            waiting=None if run.waiting is None else codec.dumps(run.waiting),
+            wait_sequence=run.wait_sequence,
+            wakes_at=_naive(run.wakes_at),
             current_step=run.current_step,
             visit=run.visit,
             n=run.n,
+            dag_id=run.dag_id,
             dag_run_id=run.dag_run_id,
             carrier_shadow_id=run.carrier_shadow_id,
+            deadline_at=_naive(run.deadline_at),
+            paused_at=_naive(run.paused_at),
             transitions=run.transitions,
+            counters=codec.dumps(run.counters) if run.counters else None,
             recovered=run.recovered,
+            compensation=run.compensation,
             error_code=run.error_code,
             error=_text(run.error),
             failed_n=run.failed_n,
             failed_attempt=run.failed_attempt,
-            finished_at=run.finished_at and run.finished_at.replace(tzinfo=None),
+            finished_at=_naive(run.finished_at),
         )
 
     @staticmethod
     def _run(row: dict[str, Any] | None) -> Run | None:
         if row is None:
             return None
-        return Run(**{key: codec.loads(value) if key in _RUN_JSON else value for key, value in row.items()})
+        values = {key: codec.loads(value) if key in _RUN_JSON else value for key, value in row.items()}
+        values |= {key: _aware(values[key]) for key in _RUN_INSTANTS}
+        values["counters"] = values["counters"] or {}
+        return Run(**values)
+
+    def waiters(self, run_id: int) -> list[int]:
+        return [row["id"] for row in _QUERIES.waiters(self._conn, run_id=run_id)]
+
+    def hold(self, run_ids: Iterable[int]) -> None:
+        wanted = sorted(set(run_ids))
+        if wanted:
+            list(_QUERIES.hold_runs(self._conn, run_ids=wanted))
+
+    def waits_on(self, run_ids: Iterable[int]) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        wanted = sorted(set(run_ids))
+        for row in _QUERIES.waits_on(self._conn, run_ids=wanted) if wanted else ():
+            found.setdefault(row["waiter"], []).append(row["waited"])
+        return found
+
+    def nested_children(self, run_id: int) -> list[int]:
+        return [row["id"] for row in _QUERIES.nested_children(self._conn, run_id=run_id)]
+
+    def child_of(self, run_id: int, step: str, visit: int) -> int | None:
+        found = _QUERIES.child_of(self._conn, run_id=run_id, step=step, visit=visit)
+        return None if found is None else int(found)
+
+    def group(self, group_key: str) -> list[int]:
+        return [row["id"] for row in _QUERIES.group_members(self._conn, group_key=group_key)]
 
     # ------------------------------------------------------------------------------------------------ steps
 
@@ -95,6 +140,10 @@ class MysqlRunStore:
         if row is None:
             return None
         return StepRecord(**{**row, "output": codec.loads(row["output"])})
+
+    def branches(self, run_id: int, step: str, visit: int) -> list[StepRecord]:
+        rows = _QUERIES.branches(self._conn, run_id=run_id, step=step, visit=visit)
+        return [StepRecord(**{**row, "output": codec.loads(row["output"])}) for row in rows]
 
     def finish_step(
         self,
@@ -113,6 +162,7 @@ class MysqlRunStore:
             branch=branch,
             status=status,
             output=None if output is None else codec.dumps(output),
+            state_after=codec.dumps(run.state) if status == "completed" else None,
             error=_text(error),
         )
 
@@ -163,6 +213,7 @@ class MysqlRunStore:
             shadow_id=run.carrier_shadow_id,
             worker_status=outcome.worker_status,
             current_step=run.current_step,
+            response=_text(outcome.response),
             dag_id=run.dag_id,
             dag_run_id=run.dag_run_id,
             n=run.n,
@@ -174,7 +225,7 @@ class MysqlRunStore:
     def dag_run_id(self, run: Run) -> str:
         return jobs.dag_run_id(run.workflow, run.idempotency_key, run.id, _carrier(run), run.n)
 
-    def enqueue(self, run: Run) -> None:
+    def enqueue(self, run: Run, available_at: datetime | None = None) -> None:
         carrier = self.shadow(_carrier(run))
         body = jobs.outbox_body(
             shadow_id=_carrier(run),
@@ -186,7 +237,16 @@ class MysqlRunStore:
             transaksi_id=carrier.transaksi_id if carrier else None,
             nota=carrier.nomer_nota if carrier else None,
         )
-        jobs.enqueue(self._conn, shadow_id=run.carrier_shadow_id, workflow_id=run.id, body=body)
+        jobs.enqueue(
+            self._conn, shadow_id=run.carrier_shadow_id, workflow_id=run.id, body=body, available_at=available_at
+        )
+
+    def unsend(self, run: Run) -> None:
+        _QUERIES.unsend(self._conn, run_id=run.id)
+
+    def audit(self, actor: str, action: str, run: Run, reason: str | None, detail: dict[str, Any] | None) -> None:
+        row = None if run.carrier_shadow_id is None else jobs.get(self._conn, run.carrier_shadow_id)
+        jobs.audit(self._conn, actor, action, row, reason, {"workflow_status": run.status, **(detail or {})})
 
     def outcome_of(self, run: Run) -> Outcome:
         row = _QUERIES.shadow_outcome(self._conn, shadow_id=run.carrier_shadow_id)
@@ -212,6 +272,14 @@ def _carrier(run: Run) -> int:
 def _text(value: dict[str, Any] | None) -> str | None:
     """Plain JSON for people and pages; state goes through the codec instead."""
     return None if value is None else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _naive(instant: datetime | None) -> datetime | None:
+    return None if instant is None else instant.astimezone(UTC).replace(tzinfo=None)
+
+
+def _aware(instant: datetime | None) -> datetime | None:
+    return None if instant is None else instant.replace(tzinfo=UTC)
 
 
 def _columns(outcome: Outcome) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A workflow definition as an Airflow DAG: one task per step, with its name and its docstring.
+"""A workflow definition as an Airflow DAG: tasks with the steps' names and docs.
 
 The only module of everest that imports Airflow. A DAG run only walks forward: a step that finds nothing (more) to do
 here, because the workflow waits, jumped back or belongs to a newer DAG run, skips the rest of the run, green.
@@ -10,24 +10,33 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
-from airflow.sdk import DAG, BaseOperator
+from airflow.sdk import DAG, BaseOperator, TaskGroup
 from airflow.sdk.exceptions import AirflowFailException, AirflowTaskTimeout, DownstreamTasksSkipped
 
-from everest.workflow import engine
-from everest.workflow.definition import Definition, Step
+from everest.errors import DefinitionError
+from everest.workflow import definition as d
+from everest.workflow.definition import PRIORITY_WEIGHT, Definition, Step
+from everest.workflow.ticket import Fenced, Leave, Result, Ticket
 
 CONNECTION_ID = "everest_mysql"
 RETRY_DELAY = timedelta(seconds=2)
 MAX_RETRY_DELAY = timedelta(seconds=30)
+DECISION_TIMEOUT = timedelta(minutes=5)
+"""Of a task that only looks at rows: a wait, a loop, a hand-off."""
+
+_DEFINITIONS: dict[str, Definition] = {}
+"""By dag_id. Every task process parses the DAG file, so its own definition is there; operators keep plain text only,
+because what they hold is stored with the DAG and must be the same at every parse."""
 
 
 def to_dag(definition: Definition, tags: tuple[str, ...] = (), max_active_runs: int = 64) -> DAG:
-    """The DAG of a definition; its id is the workflow's name. It has no schedule: the queue starts it.
+    """The DAG of a definition. It has no schedule: the queue starts it.
 
     max_active_runs: DAG runs at work at once; more wait in Airflow's queue.
     """
+    _DEFINITIONS[definition.dag_id] = definition
     with DAG(
-        dag_id=definition.name,
+        dag_id=definition.dag_id,
         schedule=None,
         catchup=False,
         max_active_runs=max_active_runs,
@@ -35,62 +44,136 @@ def to_dag(definition: Definition, tags: tuple[str, ...] = (), max_active_runs: 
         doc_md=definition.doc,
         tags=list(tags),
     ) as dag:
-        tasks = [StepOperator(definition=definition, step=step) for step in definition.steps]
-        for earlier, later in pairwise(tasks):
+        for earlier, later in pairwise([_render(definition, steps) for steps in _grouped(definition)]):
             earlier >> later
     return dag
 
 
+def _grouped(definition: Definition) -> list[list[Step]]:
+    """Steps by Airflow task: one each, or runs of plain ones together where tasks are fused."""
+    groups: list[list[Step]] = []
+    for step in definition.steps:
+        is_plain = definition.options.tasks == "fused" and isinstance(step, d.Then)
+        if is_plain and groups and isinstance(groups[-1][-1], d.Then):
+            groups[-1].append(step)
+        else:
+            groups.append([step])
+    return groups
+
+
+def _render(definition: Definition, steps: list[Step]) -> Any:
+    step = steps[0]
+    if len(steps) > 1:
+        doc = "\n\n".join(f"**{one.name}**: {one.doc}" for one in steps)
+        timeouts = [one.timeout for one in steps if one.timeout]
+        limit = sum(timeouts, timedelta()) if len(timeouts) == len(steps) else None
+        names = [one.name for one in steps]
+        return _operator(definition, f"{names[0]}_to_{names[-1]}", names, doc, limit)
+    match step:
+        case d.Parallel():
+            with TaskGroup(step.name, tooltip=step.doc) as group:
+                for branch in step.branches:
+                    doc = (branch.handler.__doc__ or step.doc).strip()
+                    _operator(definition, branch.name, [step.name], doc, step.timeout, branch.name)
+            return group
+        case d.ForEach():
+            fixed = _arguments(definition, step.name, step.doc, step.timeout)
+            slots = [str(slot) for slot in range(step.concurrency)]
+            return StepOperator.partial(**fixed, dag_key=definition.dag_id, steps=[step.name]).expand(branch=slots)
+        case _:
+            limit = DECISION_TIMEOUT if step.waits or not hasattr(step, "handler") else step.timeout
+            return _operator(definition, step.name, [step.name], step.doc, limit)
+
+
+def _operator(
+    definition: Definition, task_id: str, steps: list[str], doc: str, timeout: timedelta | None, branch: str = ""
+) -> StepOperator:
+    arguments = _arguments(definition, task_id, doc, timeout)
+    return StepOperator(**arguments, dag_key=definition.dag_id, steps=steps, branch=branch)
+
+
+def _arguments(definition: Definition, task_id: str, doc: str, timeout: timedelta | None) -> dict[str, Any]:
+    options = definition.options
+    queue = {} if options.queue is None else {"queue": options.queue}
+    return {
+        "task_id": task_id,
+        "doc_md": doc,
+        "retries": options.max_attempts - 1,
+        "retry_delay": RETRY_DELAY,
+        "retry_exponential_backoff": True,
+        "max_retry_delay": MAX_RETRY_DELAY,
+        "execution_timeout": timeout,
+        "priority_weight": PRIORITY_WEIGHT[options.priority],
+        "weight_rule": "absolute",
+        # A replayed or skipped step before this one must not stop it.
+        "trigger_rule": "none_failed",
+        **queue,
+    }
+
+
+def _is_cleared(instance: Any, retries: int) -> bool:
+    """Whether a person cleared this task and this is its first try since: a clear leaves `retries` more tries than
+    were used until then."""
+    return bool(instance.max_tries > retries and instance.try_number == instance.max_tries - retries + 1)
+
+
 class StepOperator(BaseOperator):
-    """Runs one try of one step. All rules are the engine's; this only translates its answers for Airflow."""
+    """Runs one try of its steps, one after another. All rules are the engine's; this only translates its answers."""
 
     ui_color = "#e8f0fe"
 
-    def __init__(self, *, definition: Definition, step: Step, **kwargs: Any) -> None:
-        super().__init__(
-            task_id=step.name,
-            doc_md=step.doc,
-            retries=definition.max_attempts - 1,
-            retry_delay=RETRY_DELAY,
-            retry_exponential_backoff=True,
-            max_retry_delay=MAX_RETRY_DELAY,
-            execution_timeout=step.timeout,
-            # A replayed or skipped step before this one must not stop it.
-            trigger_rule="none_failed",
-            **kwargs,
-        )
-        self._definition = definition
-        self._step = step
+    def __init__(self, *, dag_key: str, steps: list[str], branch: str = "", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.dag_key = dag_key
+        self.steps = steps
+        self.branch = branch
 
     def execute(self, context: Any) -> None:
         from airflow.providers.mysql.hooks.mysql import MySqlHook
 
         from everest import bootstrap
+
+        definition = _DEFINITIONS.get(self.dag_key)
+        if definition is None:
+            raise DefinitionError(f"DAG {self.dag_key} has no workflow definition in this process")
+        dag_run = context["dag_run"]
+        ticket = Ticket.from_conf(dag_run.run_id, dag_run.conf or {})
+        database = bootstrap.database_from(MySqlHook(mysql_conn_id=CONNECTION_ID).get_conn)
+        try:
+            for step in self.steps:
+                if isinstance(self._try(context, definition, ticket, step, database), Leave):
+                    self._skip_the_rest()
+        finally:
+            database.close()
+
+    def _try(self, context: Any, definition: Definition, ticket: Ticket, step: str, database: Any) -> Result:
+        from everest import bootstrap
         from everest.workflow import runner
 
         instance = context["ti"]
-        dag_run = context["dag_run"]
-        ticket = engine.Ticket.from_conf(dag_run.run_id, dag_run.conf or {})
-        database = bootstrap.database_from(MySqlHook(mysql_conn_id=CONNECTION_ID).get_conn)
         try:
             result = runner.run_step(
-                self._definition,
+                definition,
                 ticket,
-                self._step.name,
+                step,
                 database.transaction,
                 is_last_try=instance.try_number > instance.max_tries,
                 timeout_error=AirflowTaskTimeout,
+                branch=self.branch,
+                deployed=bootstrap.deployed,
+                is_cleared=_is_cleared(instance, self.retries or 0),
             )
-        except engine.Fenced as fenced:
+        except Fenced as fenced:
             raise AirflowFailException(fenced.message) from fenced
         except Exception as error:
             if runner.is_recorded(error):
                 raise AirflowFailException(str(error)) from error
             raise
-        finally:
-            database.close()
-        if isinstance(result, engine.Leave):
+        if isinstance(result, Leave):
             self.log.info("Nothing more to do in this DAG run: %s", result.reason)
-            rest = sorted(self.get_flat_relative_ids(upstream=False))
-            if rest:
-                raise DownstreamTasksSkipped(tasks=rest)  # type: ignore[no-untyped-call]
+        return result
+
+    def _skip_the_rest(self) -> None:
+        rest = sorted(self.get_flat_relative_ids(upstream=False))
+        if rest:
+            raise DownstreamTasksSkipped(tasks=rest)  # type: ignore[no-untyped-call]

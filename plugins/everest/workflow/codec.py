@@ -24,6 +24,11 @@ def dumps(value: Any) -> str:
     return json.dumps(_pack(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
+def canonical(value: Any) -> str:
+    """One text per value, whatever the order of its keys: 1, true and 1.0 are three values, a tuple is a list."""
+    return json.dumps(_pack(value), ensure_ascii=False, allow_nan=False, sort_keys=True)
+
+
 def loads(text: str | bytes | None) -> Any:
     return None if text is None else _unpack(json.loads(text))
 

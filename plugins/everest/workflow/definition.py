@@ -1,63 +1,285 @@
-"""What a workflow is: an ordered list of named steps with options, checked when it is built.
+"""What a workflow is: an ordered list of named steps with options, frozen.
 
-A definition knows no database and no Airflow; the engine runs it, `airflow_dag` draws it.
+A definition knows no database and no Airflow; `builder` makes and checks it, the engine runs it, `airflow_dag` draws
+it. Handlers are plain functions; the dotted name of one is what the database keeps.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from everest.errors import DefinitionError
+from everest.workflow import codec
 
-Handler = Callable[[dict[str, Any], Any], dict[str, Any] | None]
+State = dict[str, Any]
+
+Handler = Callable[..., dict[str, Any] | None]
 """`handler(state, step)`: gets the public state, returns the keys to merge into it."""
 
-FailureHandler = Callable[[dict[str, Any], Any, Exception], None]
+FailureHandler = Callable[[State, Any, Exception], None]
 """Runs inside the transaction that records a failure; writes there commit with it."""
+
+StreamHandler = Callable[[State, Any, list[Any]], Iterator[Any]]
+"""`handler(state, step, chunks)`: a generator; gets the chunks that are stored already and yields further ones."""
 
 NEXT_STEP = "_next_step"
 """A handler that returns this key names the step to go to, forward or back."""
 
 RESPONSE = "_response"
-"""A handler that returns this key gives the answer that the document's sender reads in the shadow row."""
+"""A handler that returns this key gives the answer that the job's sender reads in the shadow row."""
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,79}")
+Mode = Literal["all", "any", "first_success", "quorum"]
+SignalKind = Literal["signal", "approval", "input", "decision"]
+Priority = Literal["low", "normal", "high", "urgent"]
+
+PRIORITY_WEIGHT: Mapping[Priority, int] = {"low": 1, "normal": 10, "high": 100, "urgent": 1000}
 
 
-@dataclass(frozen=True)
+def dotted_name(handler: Callable[..., Any]) -> str:
+    """How a handler is stored; `resolve` finds it again. Of a partial: its function's."""
+    plain: Any = handler
+    while hasattr(plain, "func"):
+        plain = plain.func
+    return f"{plain.__module__}:{plain.__qualname__}"
+
+
+def resolve(name: str) -> Handler:
+    """The handler of a stored name. Raises DefinitionError when the code no longer has it."""
+    module, _, path = name.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise DefinitionError(f"the handler {name} is gone from the code: {error}") from None
+    return found  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Step:
-    """One step: a plain function with a unique name. `timeout` bounds one try of it."""
+    """What all steps have. timeout: of one try, or of the wait; compensate_with: undoes the step on a cancel."""
 
     name: str
-    handler: Handler
     timeout: timedelta | None = None
-
-    @property
-    def dotted_name(self) -> str:
-        return f"{self.handler.__module__}.{self.handler.__qualname__}"
+    compensate_with: Handler | None = None
+    type: ClassVar[str] = ""
+    waits: ClassVar[bool] = False
 
     @property
     def doc(self) -> str:
-        return (self.handler.__doc__ or "").strip()
+        """What the step does, for whoever looks at its task: the handler's docstring, else a sentence of its own."""
+        handler = getattr(self, "handler", None)
+        return ((handler.__doc__ if handler else None) or self._says()).strip()
+
+    def _says(self) -> str:
+        return (type(self).__doc__ or "").strip()
+
+    def _at_most(self) -> str:
+        return "" if self.timeout is None else f", at most {self.timeout}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Then(Step):
+    """Runs one function."""
+
+    handler: Handler
+    type: ClassVar[str] = "then"
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One function of a parallel group."""
+
+    name: str
+    handler: Handler
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parallel(Step):
+    """Runs several functions at once; all must succeed."""
+
+    branches: tuple[Branch, ...]
+    on_conflict: Literal["fail", "last"] = "fail"
+    type: ClassVar[str] = "parallel"
+
+    def branch(self, name: str) -> Branch:
+        for branch in self.branches:
+            if branch.name == name:
+                return branch
+        raise DefinitionError(f"step {self.name} has no branch {name!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForEach(Step):
+    """Runs one function for every item of a list that is found at run time."""
+
+    items_key: str
+    handler: Handler
+    result_key: str
+    mode: Mode = "all"
+    quorum: int | None = None
+    reducer: Handler | None = None
+    concurrency: int = 8
+    type: ClassVar[str] = "for_each"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartWorkflows(Step):
+    """Starts one independent workflow for every item and goes on without waiting for them."""
+
+    items_key: str
+    workflow: Definition
+    result_key: str
+    payload_key: str = "item"
+    inherit_state: bool = True
+    group_key: str | None = None
+    type: ClassVar[str] = "start_workflows"
+
+    def _says(self) -> str:
+        return f"Starts one workflow `{self.workflow.name}` for every item of `{self.items_key}`, without waiting."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeat(Step):
+    """Goes back to an earlier step until (or while) a condition of the state holds."""
+
+    target: str
+    until: bool
+    state_key: str | None = None
+    expected: Any = True
+    condition: Callable[[State], bool] | None = None
+    max_iterations: int | None = None
+    type: ClassVar[str] = "repeat"
+
+    def _says(self) -> str:
+        until = "until" if self.until else "while"
+        condition = f"`{self.state_key}` is {self.expected!r}" if self.condition is None else "its condition holds"
+        limit = "" if self.max_iterations is None else f", at most {self.max_iterations} times"
+        return f"Goes back to `{self.target}` {until} {condition}{limit}."
+
+    def goes_back(self, state: State) -> bool:
+        """Type-strict: 1 is not True, Decimal("1") is not 1."""
+        if self.condition is not None:
+            met = bool(self.condition(state))
+        else:
+            value = state.get(self.state_key or "")
+            met = type(value) is type(self.expected) and value == self.expected
+        return met != self.until
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunWorkflow(Step):
+    """Runs another workflow as a part of this one and merges its state when it has completed."""
+
+    workflow: Definition
+    type: ClassVar[str] = "run_workflow"
+    waits: ClassVar[bool] = True
+
+    def _says(self) -> str:
+        return f"Runs the workflow `{self.workflow.name}` as a part of this one and waits for its end{self._at_most()}."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delay(Step):
+    """Waits for a while without using anything."""
+
+    duration: timedelta
+    type: ClassVar[str] = "delay"
+    waits: ClassVar[bool] = True
+
+    def _says(self) -> str:
+        return f"Waits {self.duration}."
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaitForSignals(Step):
+    """Waits for a message from outside: a signal, an approval, an input or a decision of a person."""
+
+    names: tuple[str, ...]
+    kind: SignalKind = "signal"
+    mode: Mode = "all"
+    many: bool = False
+    result_key: str | None = None
+    match_payload: Mapping[str, Any] | None = None
+    correlation_key: str | None = None
+    on_timeout: Mapping[str, Any] | None = None
+    type: ClassVar[str] = "wait_for_signal"
+    waits: ClassVar[bool] = True
+
+    def _says(self) -> str:
+        names = (" or " if self.mode == "any" else " and ").join(f"`{name}`" for name in self.names)
+        return f"Waits for the {self.kind} {names}{self._at_most()}; the DAG run ends meanwhile."
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaitForWorkflows(Step):
+    """Waits until other workflows have completed."""
+
+    source: int | str | tuple[int, ...]
+    result_key: str
+    mode: Mode = "all"
+    quorum: int | None = None
+    is_group: bool = False
+    on_timeout: Mapping[str, Any] | None = None
+    many: bool = True
+    type: ClassVar[str] = "wait_for_workflows"
+    waits: ClassVar[bool] = True
+
+    def _says(self) -> str:
+        many = f"{self.quorum} of " if self.mode == "quorum" else f"{self.mode} of "
+        return f"Waits for {many if self.many else ''}the workflow(s) of `{self.source}`{self._at_most()}."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stream(Step):
+    """Runs a generator; each chunk it yields is stored at once and survives a retry."""
+
+    handler: StreamHandler
+    on_complete: Callable[[list[Any], State], dict[str, Any] | None]
+    type: ClassVar[str] = "stream"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What holds for a whole workflow; `builder` has a method for each. Sizes are bytes of the stored state."""
+
+    max_attempts: int = 3
+    key_template: str | None = None
+    queue: str | None = None
+    priority: Priority = "normal"
+    on_failure: FailureHandler | None = None
+    on_cancel: Handler | None = None
+    compensate_on_failure: bool = False
+    prune_state_after: int | None = None
+    must_complete_within: timedelta | None = None
+    on_deadline: Handler | None = None
+    max_transitions: int | None = None
+    max_for_each_items: int | None = None
+    max_state_bytes: int | None = None
+    max_started_workflows: int | None = None
+    tasks: Literal["per_step", "fused"] = "per_step"
+
+
+# How a definition is run rather than what it means: changing these must not strand the runs that are on their way.
+_NOT_HASHED = frozenset({"max_attempts", "queue", "priority", "on_failure", "tasks", "concurrency"})
 
 
 @dataclass(frozen=True)
 class Definition:
-    """A built workflow. `key_template` makes the idempotency key from the payload, e.g. "{transaksi_id}"."""
+    """A built workflow. `dag_id` is its name unless an older version is deployed beside the current one."""
 
     name: str
     version: str
     steps: tuple[Step, ...]
+    options: Options = field(default_factory=Options)
     doc: str = ""
-    max_attempts: int = 3
-    key_template: str | None = None
-    on_failure: FailureHandler | None = None
+    dag_id: str = ""
     definition_hash: str = field(default="", compare=False)
 
     def index(self, step_name: str) -> int:
@@ -70,87 +292,49 @@ class Definition:
         return self.steps[self.index(step_name)]
 
     def key(self, payload: Mapping[str, Any]) -> str | None:
-        return None if self.key_template is None else self.key_template.format_map(payload)
+        """The idempotency key of a payload, None when the definition has none. Raises DefinitionError."""
+        template = self.options.key_template
+        if template is None:
+            return None
+        try:
+            return template.format_map(payload)
+        except (KeyError, IndexError, AttributeError, ValueError):
+            raise DefinitionError(f"workflow {self.name}: the payload does not fill the key {template!r}") from None
 
+    def children(self) -> Iterator[Definition]:
+        """The definitions this one runs or starts, and theirs."""
+        for step in self.steps:
+            if isinstance(step, RunWorkflow | StartWorkflows):
+                yield step.workflow
+                yield from step.workflow.children()
 
-class Builder:
-    """Collects steps and options; `build()` checks them all and freezes them."""
-
-    def __init__(self, name: str, version: str, doc: str) -> None:
-        self._name = name
-        self._version = version
-        self._doc = doc
-        self._steps: list[Step] = []
-        self._max_attempts = 3
-        self._key_template: str | None = None
-        self._on_failure: FailureHandler | None = None
-
-    def then(self, handler: Handler, name: str | None = None, timeout: timedelta | None = None) -> Builder:
-        """Adds a step that runs after the ones before it; its name is the function's unless given."""
-        own_name = str(getattr(handler, "__name__", ""))
-        self._steps.append(Step(name or own_name, handler, timeout))
-        return self
-
-    def max_attempts(self, attempts: int) -> Builder:
-        """How often a step is tried before its failure is recorded."""
-        self._max_attempts = attempts
-        return self
-
-    def idempotency_key(self, template: str) -> Builder:
-        """One run per key; the template is filled from the payload."""
-        self._key_template = template
-        return self
-
-    def on_failure(self, handler: FailureHandler) -> Builder:
-        """Runs in the transaction that records a failure."""
-        self._on_failure = handler
-        return self
-
-    def build(self) -> Definition:
-        """Raises DefinitionError that names the step and everything that is wrong."""
-        problems: list[str] = []
-        if not _NAME.fullmatch(self._name):
-            problems.append(f"workflow name {self._name!r} must be letters, digits and underscores")
-        if not self._steps:
-            problems.append("a workflow needs at least one step")
-        if self._max_attempts < 1:
-            problems.append(f"max_attempts is {self._max_attempts}, must be at least 1")
-        seen: set[str] = set()
-        for position, step in enumerate(self._steps, start=1):
-            if not callable(step.handler):
-                problems.append(f"step {position} {step.name!r}: the handler is not callable")
-            elif not _NAME.fullmatch(step.name):
-                problems.append(f"step {position} {step.name!r}: give it a name of letters, digits and underscores")
-            if step.name in seen:
-                problems.append(f"step {position} {step.name!r}: the name is taken by an earlier step")
-            if step.timeout is not None and step.timeout <= timedelta(0):
-                problems.append(f"step {position} {step.name!r}: the timeout must be above zero")
-            seen.add(step.name)
-        if problems:
-            raise DefinitionError(f"workflow {self._name}: " + "; ".join(problems))
-        return Definition(
-            name=self._name,
-            version=self._version,
-            steps=tuple(self._steps),
-            doc=self._doc,
-            max_attempts=self._max_attempts,
-            key_template=self._key_template,
-            on_failure=self._on_failure,
-            definition_hash=self._hash(),
-        )
-
-    def _hash(self) -> str:
-        """Of names, types and options, not of code: the same shape hashes the same on every machine."""
+    def hashed(self) -> str:
+        """Of names, types and options, not of code and not of how it is scheduled."""
         shape = {
-            "name": self._name,
-            "version": self._version,
-            "key": self._key_template,
-            "max_attempts": self._max_attempts,
-            "steps": [["then", step.name, step.timeout and step.timeout.total_seconds()] for step in self._steps],
+            "name": self.name,
+            "version": self.version,
+            "steps": [_shape(step) for step in self.steps],
+            "options": _shape(self.options),
         }
         return hashlib.sha256(json.dumps(shape, sort_keys=True).encode()).hexdigest()
 
 
-def workflow(name: str, version: str = "1", doc: str = "") -> Builder:
-    """Begins a definition: `workflow("closing").then(first).then(second).build()`."""
-    return Builder(name, version, doc)
+def _shape(part: Any) -> Any:
+    """JSON of what a definition says, with functions by whether they are there (their code may change)."""
+    if isinstance(part, Definition):
+        return part.definition_hash
+    if isinstance(part, Step | Options | Branch):
+        hidden = set(_NOT_HASHED)
+        if isinstance(part, Step) and not part.waits:
+            hidden.add("timeout")  # of a try
+        kept = {item.name: _shape(getattr(part, item.name)) for item in fields(part) if item.name not in hidden}
+        return {"type": part.type, **kept} if isinstance(part, Step) else kept
+    if isinstance(part, timedelta):
+        return part.total_seconds()
+    if isinstance(part, tuple | list):
+        return [_shape(item) for item in part]
+    if isinstance(part, Mapping):
+        return {str(key): _shape(value) for key, value in part.items()}
+    if callable(part):
+        return "function"
+    return codec.dumps(part)  # with its type: 1, True, "1" and Decimal("1") are four values

@@ -1,186 +1,71 @@
-"""The pointer machine: what happens to a run's rows around one step. Everything here runs inside a transaction
-that the caller opens and commits; nothing here retries, waits or knows Airflow.
+"""The doors a task passes around one step: `begin` (may this task run it?), its handler, and `settle` or `fail` (one
+commit with the handler's writes, or a recorded failure). Everything here runs inside a transaction that the caller
+opens and commits; nothing here retries, waits or knows Airflow.
 
-A task passes three doors: `begin` (may this task run its step?), its handler, and `settle` or `fail` (one commit
-with the handler's writes, or a recorded failure). Ownership is the equality of `dag_run_id`; the right to commit
-belongs to the newest attempt (state protocol, "Task").
+Ownership is the equality of `dag_run_id`; the right to commit belongs to the newest attempt (state protocol, "Task").
 """
 
 from __future__ import annotations
 
-import logging
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable
 from typing import Any
 
-from everest.errors import (
-    Conflict,
-    DefinitionError,
-    DocumentMissing,
-    DocumentRefused,
-    EverestError,
-    GaveUp,
-    problems_json,
-)
-from everest.workflow import codec
-from everest.workflow.definition import NEXT_STEP, RESPONSE, Definition
-from everest.workflow.ports import FINAL, Outcome, Run, Transaction
+from everest.errors import Conflict, DefinitionError, DocumentMissing, GaveUp
+from everest.workflow import definition as d
+from everest.workflow import fanout, pointer, starts, waits
+from everest.workflow.definition import NEXT_STEP, Definition, Step
+from everest.workflow.pointer import announce_next, cancel_run, describe, fail_run
+from everest.workflow.ports import FINAL, WAITING, Outcome, Run, Transaction
+from everest.workflow.starts import Dispatched, dispatch
+from everest.workflow.ticket import Fenced, Forward, Go, Leave, Replay, Result, StepContext, Ticket, Token
 
-log = logging.getLogger(__name__)
+__all__ = [
+    "Conflict",
+    "Dispatched",
+    "Fenced",
+    "Forward",
+    "Go",
+    "Leave",
+    "Replay",
+    "StepContext",
+    "Ticket",
+    "Token",
+    "announce_next",
+    "begin",
+    "cancel_run",
+    "describe",
+    "dispatch",
+    "fail",
+    "fail_run",
+    "find_run",
+    "recover",
+    "second_row",
+    "settle",
+    "take_over",
+]
 
-SUCCESS_MESSAGE = "selesai"
-MESSAGE_MAX = 2_000
-"""Characters of an error's own sentence; a bug may quote anything."""
-SUMMARY_MAX = 15_000
-"""Characters of the column `error`, a TEXT of 65,535 bytes."""
-
-
-@dataclass(frozen=True)
-class Ticket:
-    """Who a task says it is: its DAG run and the ids of the message that started it."""
-
-    dag_run_id: str
-    shadow_id: int
-    n: int
-    workflow_id: int | None = None
-    transaksi_id: int | None = None
-
-    @classmethod
-    def from_conf(cls, dag_run_id: str, conf: dict[str, Any]) -> Ticket:
-        """Raises DocumentRefused when the DAG run was started without the ids of a message."""
-        try:
-            ids = {name: int(conf[name]) for name in ("workflow_id", "transaksi_id") if conf.get(name) is not None}
-            return cls(dag_run_id=dag_run_id, shadow_id=int(conf["shadow_id"]), n=int(conf.get("n", 1)), **ids)
-        except (KeyError, TypeError, ValueError):
-            raise DocumentRefused(
-                f"DAG run {dag_run_id} carries no shadow_id; documents start through the queue, not by hand", code=404
-            ) from None
-
-
-@dataclass(frozen=True)
-class Token:
-    """The right to commit one try of a step: valid while no newer try and no newer DAG run has begun."""
-
-    run_id: int
-    dag_run_id: str
-    step: str
-    visit: int
-    attempt: int
-    branch: str = ""
-
-
-@dataclass(frozen=True)
-class Go:
-    """Run the handler on this state, then settle with this token."""
-
-    token: Token
-    state: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Replay:
-    """The step lies before the pointer: it is recorded or was skipped by a branch; the DAG run goes on."""
-
-
-@dataclass(frozen=True)
-class Leave:
-    """This DAG run has nothing (more) to do: the rest of it is skipped, green."""
-
-    reason: str
-
-
-@dataclass(frozen=True)
-class Forward:
-    """The step is recorded; the next task of this DAG run goes on."""
-
-    next_step: str
-
-
-class Fenced(EverestError):
-    """A newer try, a newer DAG run or a final status owns this step; nothing of this try was written."""
-
-    code = 409
-
-
-@dataclass(frozen=True)
-class StepContext:
-    """What a handler gets beside the state. `tx` is the open transaction: what is written there commits with the
-    step, exactly once. `key` is the same at every try, for effects outside the database."""
-
-    tx: Any
-    now: datetime
-    workflow_id: int
-    step: str
-    attempt: int
-    shadow_id: int
-    dag_run_id: str
-    n: int
-
-    @property
-    def key(self) -> str:
-        return f"{self.workflow_id}:{self.step}"
-
-
-# ---------------------------------------------------------------------------------------------------- dispatch
-
-
-@dataclass(frozen=True)
-class Dispatched:
-    """A workflow that will run: its row, its job and the DAG run that is announced for it."""
-
-    workflow_id: int
-    shadow_id: int
-    dag_run_id: str
-
-
-def new_run(definition: Definition, payload: dict[str, Any], key: str | None) -> Run:
-    return Run(
-        id=0,
-        workflow=definition.name,
-        version=definition.version,
-        definition_hash=definition.definition_hash,
-        idempotency_key=key,
-        payload=payload,
-        state=dict(payload),
-        status="running",
-        current_step=definition.steps[0].name,
-        visit=1,
-        n=1,
-        dag_id=definition.name,
-        dag_run_id="",
-        carrier_shadow_id=None,
-    )
-
-
-def dispatch(
-    tx: Transaction,
-    definition: Definition,
-    payload: dict[str, Any],
-    key: str | None = None,
-    transaksi_id: int | None = None,
-    nomer_nota: str | None = None,
-) -> Dispatched:
-    """Writes the run, its shadow row and the outbox row that announces DAG run 1. Raises Conflict when the key is
-    taken: the caller knows whether that is an "already submitted" or a mistake."""
-    key = key if key is not None else definition.key(payload)
-    if key is not None and tx.runs.find(definition.name, key) is not None:
-        raise Conflict(f"workflow {definition.name} with key {key} exists already")
-    run = new_run(definition, payload, key)
-    run.id = tx.runs.insert(run)
-    run.carrier_shadow_id = tx.runs.insert_shadow(run, transaksi_id, nomer_nota, codec.dumps(payload))
-    run.dag_run_id = tx.runs.dag_run_id(run)
-    tx.runs.save(run)
-    tx.runs.announce(run, Outcome("PENDING"))
-    tx.runs.enqueue(run)
-    tx.runs.add_event(run, "dispatched", None, None, None)
-    return Dispatched(run.id, run.carrier_shadow_id, run.dag_run_id)
+Deployed = Callable[[str, str], Definition | None]
+"""Finds a definition by workflow name and version."""
 
 
 # ------------------------------------------------------------------------------------------------------- begin
 
 
-def begin(tx: Transaction, definition: Definition, ticket: Ticket, step: str) -> Go | Replay | Leave:
-    """Rule 1 of a task: look at the rows before anything runs. Raises DocumentMissing when no such job exists."""
+def begin(
+    tx: Transaction,
+    definition: Definition,
+    ticket: Ticket,
+    step_name: str,
+    branch: str = "",
+    deployed: Deployed = lambda name, version: None,
+    is_cleared: bool = False,
+) -> Go | Replay | Leave:
+    """Rule 1 of a task: look at the rows before anything runs. Raises DocumentMissing when no such job exists.
+
+    is_cleared: Airflow says that a person cleared this task. Without it, only the task whose own failure was recorded
+    may reopen a failed run: a sibling branch, a late slot or the next task of a run that was failed from outside
+    (deadline, given up) comes by itself, and must not undo the failure.
+    """
     shadow = tx.runs.shadow(ticket.shadow_id)
     if shadow is not None and shadow.workflow_id is None and shadow.dag_run_id != ticket.dag_run_id:
         # Started by hand in Airflow: no message stands for this DAG run, so nobody would look after it.
@@ -192,21 +77,50 @@ def begin(tx: Transaction, definition: Definition, ticket: Ticket, step: str) ->
         return Leave(f"DAG run {run.dag_run_id} owns this workflow now")
     if run.status in FINAL or run.current_step is None:
         return Leave(f"the workflow is {run.status}")
-    position, pointer = definition.index(step), definition.index(run.current_step)
-    if position < pointer:
+    if run.definition_hash != definition.definition_hash:
+        return _other_definition(tx, run, definition, deployed(run.workflow, run.version))
+    step = definition.step(step_name)
+    position, at = definition.index(step_name), definition.index(run.current_step)
+    if position < at:
         return Replay()
-    if position > pointer:
+    if position > at:
         return Leave(f"the workflow stands at {run.current_step}")
+    if run.status == "paused":
+        return fanout.leave_paused(tx, run, step, branch)
+    if run.status in WAITING and not step.waits:
+        return Leave(f"the workflow is {run.status}")
     if run.status == "failed":
         if run.compensation:
             return Leave("the workflow failed and was compensated")
-        _reopen(tx, run)
-    elif run.status != "running":
-        return Leave(f"the workflow is {run.status}")
-    attempt = tx.runs.begin_attempt(run, step, "")
-    tx.runs.set_shadow(ticket.shadow_id, Outcome("PROCESSING"), step)
-    tx.runs.add_event(run, "started", step, attempt, None)
-    return Go(Token(run.id, run.dag_run_id, step, run.visit, attempt), dict(run.state))
+        own = tx.runs.step(run.id, step_name, run.visit, branch)
+        if not is_cleared and (own is None or own.status != "failed"):
+            return Leave("the workflow has failed")
+        pointer.reopen(tx, run)
+        if isinstance(step, d.ForEach):
+            tx.runs.reopen_items(run, step_name)
+    if branch and isinstance(step, d.Parallel):
+        record = tx.runs.step(run.id, step_name, run.visit, branch)
+        if record is not None and record.status == "completed":
+            return Replay()
+    attempt = tx.runs.begin_attempt(run, step_name, branch)
+    tx.runs.set_shadow(ticket.shadow_id, Outcome("PROCESSING"), step_name)
+    tx.runs.add_event(run, "started", step_name, attempt, {"branch": branch} if branch else None)
+    token = Token(run.id, run.dag_run_id, run.n, step_name, run.visit, attempt, branch)
+    return Go(token, dict(run.state))
+
+
+def _other_definition(tx: Transaction, run: Run, definition: Definition, older: Definition | None) -> Leave:
+    """The run began under another definition: it goes on in that one's DAG if that is still deployed, else stops."""
+    if older is not None and older.definition_hash == run.definition_hash and older.dag_id != run.dag_id:
+        run.dag_id = older.dag_id
+        announce_next(tx, run)
+        return Leave(f"version {run.version} goes on in DAG {run.dag_id}")
+    text = (
+        f"workflow {run.id} began with another definition of {run.workflow} (version {run.version}) than the one that"
+        f" is deployed (version {definition.version}); deploy that version beside it, or cancel the workflow"
+    )
+    fail_run(tx, definition, run, Conflict(text), None)
+    return Leave(text)
 
 
 def find_run(tx: Transaction, definition: Definition, ticket: Ticket) -> tuple[Run, bool]:
@@ -221,7 +135,7 @@ def find_run(tx: Transaction, definition: Definition, ticket: Ticket) -> tuple[R
         if shadow.transaksi_id is None:
             raise DocumentMissing(f"shadow row {shadow.id} names neither a workflow nor a transaksi_id")
         payload = {"transaksi_id": shadow.transaksi_id}
-        run = new_run(definition, payload, definition.key(payload))
+        run = starts.new_run(definition, payload, definition.key(payload))
         run.carrier_shadow_id = shadow.id
         run.dag_run_id, run.n = ticket.dag_run_id, ticket.n
         run_id = tx.runs.insert(run)
@@ -265,141 +179,105 @@ def second_row(tx: Transaction, run: Run, ticket: Ticket) -> Leave:
 
 def _other_nota(tx: Transaction, run: Run, ticket: Ticket, outcome: Outcome) -> str | None:
     """Why this job is not one of the document that the run ended; None when it is."""
-    this, carrier = tx.runs.shadow(ticket.shadow_id), tx.runs.shadow(_carrier(run))
-    ended = (outcome.response or {}).get("nomer_nota") or (carrier and carrier.nomer_nota)
-    if this is None or this.nomer_nota is None or ended is None or this.nomer_nota == ended:
+    this, carrier = tx.runs.shadow(ticket.shadow_id), tx.runs.shadow(pointer.carrier(run))
+    ended_as = (outcome.response or {}).get("nomer_nota") or (carrier and carrier.nomer_nota)
+    if this is None or this.nomer_nota is None or ended_as is None or this.nomer_nota == ended_as:
         return None
     return (
-        f"transaksi {this.transaksi_id} sudah selesai ({outcome.worker_status}) dengan nota {ended};"
+        f"transaksi {this.transaksi_id} sudah selesai ({outcome.worker_status}) dengan nota {ended_as};"
         f" nota {this.nomer_nota} tidak bisa memakainya lagi"
     )
-
-
-def _reopen(tx: Transaction, run: Run) -> None:
-    """A person cleared the failed task in Airflow: the same DAG run goes on."""
-    run.status = "running"
-    run.error_code, run.error, run.failed_n, run.failed_attempt = None, None, None, None
-    tx.runs.save(run)
-    tx.runs.announce(run, Outcome("PROCESSING"))
-    tx.runs.add_event(run, "reopened", run.current_step, None, None)
 
 
 # ------------------------------------------------------------------------------------------------------ settle
 
 
-def settle(tx: Transaction, definition: Definition, token: Token, output: dict[str, Any] | None) -> Forward | Leave:
-    """Records the step and moves the pointer, in the transaction that holds the handler's writes.
+def settle(tx: Transaction, definition: Definition, token: Token, output: dict[str, Any] | None) -> Result:
+    """Records a step's (or branch's) output and moves the pointer, in the transaction that holds the handler's
+    writes. Raises Fenced (the caller rolls back) when this try lost its right to commit."""
+    run, waiters = owned(tx, definition, token)
+    step = definition.step(token.step)
+    if isinstance(step, d.Parallel):
+        return ended(tx, run, waiters, fanout.settle_branch(tx, definition, run, step, token, output))
+    return ended(tx, run, waiters, pointer.advance(tx, definition, run, step, token, output))
 
-    Raises Fenced (the caller rolls back) when this try lost its right to commit, DocumentRefused when the handler
-    names a step that does not exist.
-    """
-    run = _owned(tx, token)
-    output = output or {}
-    target = output.get(NEXT_STEP)
-    response = output.get(RESPONSE)
-    public = {key: value for key, value in output.items() if not key.startswith("_")}
-    run.state.update(public)
-    run.transitions += 1
-    tx.runs.finish_step(run, token.step, token.branch, "completed", public, None)
-    tx.runs.add_event(run, "completed", token.step, token.attempt, None)
-    position = definition.index(token.step)
-    if target is not None:
-        following = _target(definition, token.step, target)
-    elif position + 1 < len(definition.steps):
-        following = position + 1
+
+def enter(tx: Transaction, definition: Definition, token: Token) -> Result:
+    """Steps without a handler: waits, loops and hand-offs decide on the rows, under the run's lock."""
+    run, waiters = owned(tx, definition, token)
+    step = definition.step(token.step)
+    match step:
+        case d.Repeat():
+            output = _repeat(run, definition, step)
+            result: Result = pointer.advance(tx, definition, run, step, token, output)
+        case d.StartWorkflows():
+            output = starts.hand_off(tx, definition, run, step)
+            result = pointer.advance(tx, definition, run, step, token, output)
+        case _:
+            result = waits.enter(tx, definition, run, step, token)
+    return ended(tx, run, waiters, result)
+
+
+def _repeat(run: Run, definition: Definition, step: d.Repeat) -> dict[str, Any]:
+    loops = run.counters.setdefault("loops", {})
+    if not step.goes_back(run.state):
+        loops.pop(step.name, None)
+        return {}
+    used = loops.get(step.name, 0) + 1
+    if step.max_iterations is not None and used > step.max_iterations:
+        raise Conflict(f"langkah {step.name} sudah mengulang {step.max_iterations} kali dan syaratnya belum terpenuhi")
+    loops[step.name] = used
+    return {NEXT_STEP: step.target}
+
+
+def owned(tx: Transaction, definition: Definition, token: Token) -> tuple[Run, list[Run]]:
+    """The locked run, if this try may still commit, and, where its end may be near, those that wait for it."""
+    is_last = definition.index(token.step) == len(definition.steps) - 1
+    if is_last:
+        run, waiters = pointer.lock_with_waiters(tx, token.run_id)
     else:
-        return _complete(tx, run, response)
-    run.current_step = definition.steps[following].name
-    if following <= position:
-        # A DAG run only walks forward: a jump back is a new visit in a new DAG run.
-        run.visit += 1
-        announce_next(tx, run)
-        return Leave(f"goes back to {run.current_step} in DAG run {run.dag_run_id}")
-    tx.runs.save(run)
-    if run.status == "paused":
-        tx.runs.set_shadows(run, Outcome("WAITING", {"status": "waiting", "code": 202, "message": "dijeda"}))
-        return Leave("the workflow is paused")
-    tx.runs.set_shadow(_carrier(run), Outcome("PROCESSING"), run.current_step)
-    return Forward(run.current_step)
-
-
-def announce_next(tx: Transaction, run: Run) -> None:
-    """DAG run n+1 at the pointer: written into run and shadow rows together with its outbox row."""
-    run.n += 1
-    run.dag_run_id = tx.runs.dag_run_id(run)
-    tx.runs.save(run)
-    tx.runs.announce(run, Outcome("PENDING"))
-    tx.runs.enqueue(run)
-    tx.runs.add_event(run, "announced", run.current_step, None, {"n": run.n})
-
-
-def _target(definition: Definition, step: str, target: Any) -> int:
-    try:
-        return definition.index(target)
-    except DefinitionError:
-        raise DocumentRefused(f"step {step} asks for _next_step {target!r}, which does not exist", code=500) from None
-
-
-def _complete(tx: Transaction, run: Run, response: dict[str, Any] | None) -> Leave:
-    run.status = "completed"
-    run.current_step = None
-    run.finished_at = tx.now
-    tx.runs.save(run)
-    answer = {"status": "success", "code": 200, "message": SUCCESS_MESSAGE, **(response or {})}
-    tx.runs.set_shadows(run, Outcome("COMPLETED", answer))
-    tx.runs.add_event(run, "workflow_completed", None, None, None)
-    return Leave("the workflow is completed")
-
-
-def _owned(tx: Transaction, token: Token) -> Run:
-    """The locked run, if this try may still commit."""
-    run = tx.runs.lock(token.run_id)
+        run, waiters = tx.runs.lock(token.run_id), []
     if run.dag_run_id != token.dag_run_id:
         raise Fenced(f"DAG run {run.dag_run_id} owns this workflow now")
-    if run.status not in ("running", "paused"):
+    at_wait = run.status in WAITING and definition.step(token.step).waits
+    if run.status not in ("running", "paused") and not at_wait:
         raise Fenced(f"the workflow is {run.status}")
     if run.current_step != token.step or run.visit != token.visit:
         raise Fenced(f"the workflow stands at {run.current_step}, visit {run.visit}")
     record = tx.runs.step(run.id, token.step, token.visit, token.branch)
     if record is None or record.attempt != token.attempt or record.status == "completed":
         raise Fenced("a newer try of this step has begun or ended")
-    return run
+    return run, waiters
+
+
+def ended(tx: Transaction, run: Run, waiters: list[Run], result: Result) -> Result:
+    """After a commit that may have been the run's last: wakes those that waited for it."""
+    if run.status == "completed":
+        for waiter in waiters:
+            waits.wake_if_decided(tx, waiter)
+    return result
 
 
 # -------------------------------------------------------------------------------------------------------- fail
 
 
+def failed_try(tx: Transaction, definition: Definition, token: Token, error: Exception) -> None:
+    """Only history: this try failed, and another one follows. Raises Fenced when that is not this try's to say."""
+    run, _ = owned(tx, definition, token)
+    branch = {"branch": token.branch} if token.branch else {}
+    told = pointer.diagnosis(error)
+    tx.runs.add_event(run, "failed", token.step, token.attempt, {**told, **branch})
+    again = {"type": told["type"], "message": told["message"], **branch}
+    tx.runs.add_event(run, "retried", token.step, token.attempt, again)
+
+
 def fail(tx: Transaction, definition: Definition, token: Token, error: Exception) -> None:
     """Records that the step failed for good. Raises Fenced when that is not this try's to say."""
-    run = _owned(tx, token)
+    _, waiters = pointer.lock_with_waiters(tx, token.run_id)
+    run, _ = owned(tx, definition, token)
     fail_run(tx, definition, run, error, token)
-
-
-def fail_run(tx: Transaction, definition: Definition | None, run: Run, error: Exception, token: Token | None) -> None:
-    """Run, step and shadow rows say FAILED with the reasons. The caller holds the run's lock."""
-    code, message, problems = describe(error)
-    detail = {"status": "error", "code": code, "message": message, "errors": problems}
-    if token is not None:
-        tx.runs.finish_step(run, token.step, token.branch, "failed", None, detail)
-    run.status = "failed"
-    run.error_code, run.error = code, detail
-    run.failed_n, run.failed_attempt = run.n, token.attempt if token else None
-    tx.runs.save(run)
-    tx.runs.set_shadows(run, Outcome("FAILED", detail, code, _summary(message, problems)))
-    tx.runs.add_event(run, "failed", run.current_step, run.failed_attempt, detail)
-    if definition is not None and definition.on_failure is not None:
-        step = run.current_step or ""
-        context = StepContext(tx, tx.now, run.id, step, run.failed_attempt or 0, _carrier(run), run.dag_run_id, run.n)
-        try:
-            with tx.savepoint():
-                definition.on_failure(dict(run.state), context, error)
-        except Exception as trouble:
-            if isinstance(trouble, EverestError) and trouble.retryable:
-                raise
-            # A failure that its handler could prevent from being recorded would be a job that never ends.
-            log.exception("the failure handler of workflow %s failed; the failure is recorded without it", run.id)
-            handler = {"error": describe(trouble)[1]}
-            tx.runs.add_event(run, "failure_handler_failed", run.current_step, run.failed_attempt, handler)
+    for waiter in waiters:
+        waits.wake_if_decided(tx, waiter)
 
 
 def recover(tx: Transaction, definition: Definition | None, run: Run, limit: int, reason: str) -> bool:
@@ -416,34 +294,6 @@ def recover(tx: Transaction, definition: Definition | None, run: Run, limit: int
     tx.runs.add_event(run, "recovered", run.current_step, None, {"reason": reason, "times": run.recovered})
     announce_next(tx, run)
     return True
-
-
-def describe(error: Exception) -> tuple[int, str, list[dict[str, Any]]]:
-    """The code, the sentence and the problems by line that an error leaves in the rows. A bug shows its type and
-    text, never its trace: that stands in the task log."""
-    if isinstance(error, DocumentRefused):
-        return error.code, _writable(error.message), problems_json(error.problems)
-    if isinstance(error, EverestError):
-        return error.code, _writable(error.message), []
-    return 500, _writable(f"kesalahan program: {type(error).__name__}: {error}"), []
-
-
-def _writable(text: str) -> str:
-    """As a column takes it: bounded, and without the halves of characters that UTF-8 cannot hold."""
-    text = text.encode(errors="backslashreplace").decode()
-    return text if len(text) <= MESSAGE_MAX else text[: MESSAGE_MAX - 1] + "…"
-
-
-def _summary(message: str, problems: list[dict[str, Any]]) -> str:
-    shown = [f"baris {p['baris']} {p['kolom']}: {p['pesan']}" if p["baris"] else p["pesan"] for p in problems[:10]]
-    more = [f"dan {len(problems) - 10} lagi"] if len(problems) > 10 else []
-    return "; ".join([message, *shown, *more])[:SUMMARY_MAX]
-
-
-def _carrier(run: Run) -> int:
-    if run.carrier_shadow_id is None:
-        raise DefinitionError(f"workflow run {run.id} has no shadow row")
-    return run.carrier_shadow_id
 
 
 # --------------------------------------------------------------------------------------------------- take over
@@ -468,15 +318,23 @@ def take_over(tx: Transaction, definition: Definition, shadow_id: int, take_runn
         raise Conflict(f"the document is {run.status}; it waits for a person")
     if run.compensation:
         raise Conflict("the workflow was compensated and cannot run again")
-    current = tx.runs.shadow(_carrier(run), lock=True)
+    current = tx.runs.shadow(pointer.carrier(run), lock=True)
     if current is not None and current.worker_status == "PROCESSING" and not take_running:
         raise Conflict(f"DAG run {run.dag_run_id} is at work on the document")
     run.status = "running"
     run.n = max(run.n, ticket.n) + 1
     run.carrier_shadow_id = shadow_id
     run.dag_run_id = tx.runs.dag_run_id(run)
-    run.error_code, run.error, run.failed_n, run.failed_attempt, run.recovered = None, None, None, None, 0
+    pointer.clear_error(run)
+    run.recovered = 0
     tx.runs.save(run)
     tx.runs.announce(run, Outcome("PROCESSING"))
     tx.runs.add_event(run, "taken_over", run.current_step, None, {"n": run.n})
     return Ticket(run.dag_run_id, shadow_id, run.n, run.id, shadow.transaksi_id)
+
+
+def handler_of(step: Step, branch: str) -> Any:
+    """The function that a task of this step (or branch) runs; None for steps that only decide."""
+    if isinstance(step, d.Parallel):
+        return step.branch(branch).handler
+    return getattr(step, "handler", None)

@@ -1,9 +1,14 @@
-"""What the engine needs of a store: the rows of runs and steps inside one open transaction."""
+"""What the engine needs of a store: the rows of runs, steps, items and signals inside one open transaction.
+
+Two stores implement it: MySQL (`everest.store.runs`) and memory (`everest.workflow.memory`), under the same contract
+tests.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
@@ -11,12 +16,17 @@ RunStatus = Literal[
     "running", "paused", "waiting_for_signal", "waiting_for_workflows", "completed", "failed", "cancelled"
 ]
 FINAL = frozenset({"completed", "cancelled"})
+WAITING = frozenset({"waiting_for_signal", "waiting_for_workflows"})
 
 
 @dataclass
 class Run:
     """A row of workflow_runs. `current_step` and `visit` are the pointer; `dag_run_id` is the announced or owning
-    DAG run, and nobody else may commit for this workflow."""
+    DAG run, and nobody else may commit for this workflow. Instants are aware UTC.
+
+    waiting: what an open wait is about (names, matched, sequence); counters: budgets used, loop counts, and which
+    transition last wrote each key of the state. compensation: None, "pending", "done" or "failed".
+    """
 
     id: int
     workflow: str
@@ -32,19 +42,35 @@ class Run:
     dag_id: str
     dag_run_id: str
     carrier_shadow_id: int | None
+    paused_status: RunStatus | None = None
+    waiting: dict[str, Any] | None = None
+    wait_sequence: int = 0
+    wakes_at: datetime | None = None
+    parent_id: int | None = None
+    parent_step: str | None = None
+    parent_visit: int | None = None
+    parent_index: int | None = None
+    group_key: str | None = None
+    priority: int = 0
+    deadline_at: datetime | None = None
+    paused_at: datetime | None = None
     transitions: int = 0
+    counters: dict[str, Any] = field(default_factory=dict)
     recovered: int = 0
     compensation: str | None = None
     error_code: int | None = None
     error: dict[str, Any] | None = None
     failed_n: int | None = None
     failed_attempt: int | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
     finished_at: datetime | None = None
 
 
 @dataclass(frozen=True)
 class StepRecord:
-    """A row of workflow_steps: the newest attempt of a step in one visit, and its output once it is completed."""
+    """A row of workflow_steps: the newest attempt of a step (or branch) in one visit, and its output once it is
+    completed."""
 
     step: str
     visit: int
@@ -53,6 +79,58 @@ class StepRecord:
     attempt: int
     n: int
     output: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Item:
+    """A row of workflow_items: an item of a for_each. `attempt` is the fence of its tries."""
+
+    index: int
+    status: str
+    attempt: int
+    item: Any
+    output: Any
+    error: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class ItemCounts:
+    """How the items of a for_each stand."""
+
+    total: int
+    succeeded: int
+    failed: int
+
+    @property
+    def open(self) -> int:
+        return self.total - self.succeeded - self.failed
+
+
+@dataclass(frozen=True)
+class Signal:
+    """A row of workflow_signals that no wait consumed yet."""
+
+    id: int
+    name: str
+    payload: dict[str, Any]
+    correlation: str | None
+    sent_by: str | None
+    sent_at: datetime
+
+
+@dataclass(frozen=True)
+class Compensation:
+    """A row of workflow_compensations: what undoes one completed step, with the public state right after it."""
+
+    id: int
+    sequence: int
+    step: str
+    visit: int
+    handler: str
+    state: dict[str, Any]
+    status: str
+    attempts: int
+    error: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -79,28 +157,38 @@ class Outcome:
 
 
 class RunStore(Protocol):
-    """Rows of one database transaction. Lock order: run rows before shadow rows before outbox rows."""
+    """Rows of one database transaction. Lock order: run rows by ascending id, then shadow rows, then outbox rows."""
 
+    # runs
     def get(self, run_id: int) -> Run | None: ...
-
     def lock(self, run_id: int) -> Run:
         """Waits for the row. Raises DocumentMissing."""
         ...
 
     def find(self, workflow: str, key: str) -> int | None: ...
-
     def insert(self, run: Run) -> int:
         """The new id, or the id of the run that holds the key already."""
         ...
 
     def save(self, run: Run) -> None: ...
+    def waiters(self, run_id: int) -> list[int]:
+        """Runs whose open wait names this one: its parent, and those that depend on it."""
+        ...
 
+    def nested_children(self, run_id: int) -> list[int]:
+        """Runs that a run_workflow step of this one began and that have not ended."""
+        ...
+
+    def child_of(self, run_id: int, step: str, visit: int) -> int | None: ...
+    def group(self, group_key: str) -> list[int]: ...
+
+    # steps
     def begin_attempt(self, run: Run, step: str, branch: str) -> int:
         """Raises the attempt counter of the step in this visit and returns it."""
         ...
 
     def step(self, run_id: int, step: str, visit: int, branch: str) -> StepRecord | None: ...
-
+    def branches(self, run_id: int, step: str, visit: int) -> list[StepRecord]: ...
     def finish_step(
         self,
         run: Run,
@@ -109,20 +197,95 @@ class RunStore(Protocol):
         status: str,
         output: dict[str, Any] | None,
         error: dict[str, Any] | None,
-    ) -> None: ...
+    ) -> None:
+        """A completed step keeps the run's state as it stands now: its output is merged already."""
+        ...
 
+    # items of a for_each, and the runs that a wait depends on
+    def add_items(self, run: Run, step: str, items: Sequence[Any]) -> None: ...
+    def has_items(self, run: Run, step: str) -> bool: ...
+    def free_items(self, run: Run, step: str, slot: str) -> None:
+        """Items that an earlier try of this slot, or an earlier DAG run, left at work can be claimed again."""
+        ...
+
+    def reopen_items(self, run: Run, step: str) -> None:
+        """A person cleared the failed task: what did not succeed can be claimed again, also what a slot has at work
+        (its commit is fenced by the item's attempt)."""
+        ...
+
+    def claim_item(self, run_id: int, step: str, visit: int, slot: str, n: int) -> Item | None:
+        """The next item nobody holds, now this slot's, its attempt raised. One that failed in a slot and may be tried
+        again is that slot's."""
+        ...
+
+    def item(self, run_id: int, step: str, visit: int, index: int) -> Item | None: ...
+    def finish_item(
+        self, run: Run, step: str, index: int, status: str, output: Any, error: dict[str, Any] | None
+    ) -> None: ...
+    def others_at_work(self, run: Run, step: str, branch: str) -> bool:
+        """Whether another branch, or an item in another slot, has begun in the run's current DAG run and not ended."""
+        ...
+
+    def count_items(self, run: Run, step: str) -> ItemCounts: ...
+    def items(self, run: Run, step: str) -> list[Item]: ...
+    def first_success(self, run: Run, step: str) -> int | None:
+        """The index of the item that succeeded first."""
+        ...
+
+    def add_dependencies(self, run: Run, step: str, depends_on: Sequence[int]) -> None: ...
+    def hold(self, run_ids: Iterable[int]) -> None:
+        """Locks these runs, by ascending id; ids that do not exist are passed by."""
+        ...
+
+    def waits_on(self, run_ids: Iterable[int]) -> dict[int, list[int]]:
+        """For runs that wait for workflows now: which ones each waits for."""
+        ...
+
+    # signals
+    def add_signal(
+        self,
+        run: Run,
+        name: str,
+        payload: Mapping[str, Any],
+        correlation: str | None,
+        sent_by: str | None,
+        sequence: int | None,
+    ) -> int: ...
+    def open_signals(self, run: Run, names: Sequence[str]) -> list[Signal]: ...
+    def release_signals(self, run: Run, step: str) -> None:
+        """Plain signals that a failed try of this very wait had consumed are there for the next one."""
+        ...
+
+    def consume_signal(self, run: Run, signal_id: int, step: str) -> None: ...
+
+    # chunks of a stream
+    def add_chunk(self, run: Run, step: str, chunk: Any) -> None: ...
+    def chunks(self, run_id: int, step: str, visit: int) -> list[Any]: ...
+    def drop_chunks(self, run: Run, step: str) -> None: ...
+
+    # compensations
+    def add_compensation(self, run: Run, step: str, handler: str, state: dict[str, Any], first: bool = False) -> None:
+        """Pushed on the run's stack; `first` puts it at the bottom, to run last."""
+        ...
+
+    def next_compensation(self, run_id: int, lock: bool = True) -> Compensation | None:
+        """The newest that is not done, failed ones included; None when all are done. With `lock`, one that another
+        session has locked is passed by: compare what you get with what you looked for."""
+        ...
+
+    def compensations(self, run_id: int) -> list[Compensation]: ...
+    def finish_compensation(self, compensation_id: int, status: str, error: dict[str, Any] | None) -> None: ...
+
+    # history
     def add_event(
         self, run: Run, event: str, step: str | None, attempt: int | None, detail: dict[str, Any] | None
     ) -> None: ...
 
+    # shadow and outbox rows
     def shadow(self, shadow_id: int, lock: bool = False) -> ShadowRow | None: ...
-
     def insert_shadow(self, run: Run, transaksi_id: int | None, nomer_nota: str | None, payload: str) -> int: ...
-
     def link_shadow(self, shadow_id: int, run_id: int) -> None: ...
-
     def set_shadow(self, shadow_id: int, outcome: Outcome, current_step: str | None) -> None: ...
-
     def set_shadows(self, run: Run, outcome: Outcome) -> None:
         """All rows of the run that are not final: the outcome and the run's pointer."""
         ...
@@ -135,8 +298,12 @@ class RunStore(Protocol):
         """The name of DAG run n of a workflow (state protocol, "Identities"), below 200 bytes."""
         ...
 
-    def enqueue(self, run: Run) -> None:
-        """The outbox row that announces the run's current n."""
+    def enqueue(self, run: Run, available_at: datetime | None = None) -> None:
+        """The outbox row that announces the run's current n; due now unless told otherwise."""
+        ...
+
+    def unsend(self, run: Run) -> None:
+        """Takes back outbox rows of this run that were not published yet."""
         ...
 
     def outcome_of(self, run: Run) -> Outcome:
@@ -144,6 +311,7 @@ class RunStore(Protocol):
         ...
 
     def rerun(self, shadow_id: int, actor: str, reason: str | None) -> str: ...
+    def audit(self, actor: str, action: str, run: Run, reason: str | None, detail: dict[str, Any] | None) -> None: ...
 
 
 class Transaction(Protocol):

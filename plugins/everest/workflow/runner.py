@@ -1,23 +1,39 @@
 """One try of one step against a real store: begin, work, settle; transient database errors are tried again here,
 bounded, and a failure that is final is recorded in a transaction of its own.
 
-Airflow's operator and `python -m everest post` both call `run_step`; neither adds rules of its own.
+Airflow's operator, `python -m everest post` and `run_inline` all call `run_step`; none adds rules of its own.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from everest.errors import Conflict, EverestError, StepTimeout, TransientDatabaseError
-from everest.workflow import engine
-from everest.workflow.definition import Definition
-from everest.workflow.engine import Fenced, Forward, Go, Leave, Replay, StepContext, Ticket, Token
-from everest.workflow.ports import TransactionFactory
+from everest.workflow import codec, engine, fanout, state
+from everest.workflow import definition as d
+from everest.workflow.definition import Definition, Step
+from everest.workflow.ports import Transaction, TransactionFactory
+from everest.workflow.ticket import (
+    Fenced,
+    Go,
+    ItemFailed,
+    ItemFenced,
+    Leave,
+    Replay,
+    Result,
+    StepContext,
+    Ticket,
+    Token,
+)
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 TRANSIENT_TRIES = 6
 """Inside one try of a step; waits 0.1 s to 3 s between them, so a deadlock is not felt and a restart of the
@@ -34,29 +50,29 @@ def run_step(
     open_transaction: TransactionFactory,
     is_last_try: bool,
     timeout_error: type[BaseException] = TimeoutError,
-) -> Forward | Replay | Leave:
-    """Runs the step if it is this ticket's to run.
+    branch: str = "",
+    deployed: engine.Deployed = lambda name, version: None,
+    is_cleared: bool = False,
+) -> Result:
+    """Runs the step (or one branch, or one slot of a for_each) if it is this ticket's to run.
 
     Raises what the handler raised after recording it when it is permanent or this is the last try (the caller must
     not try again: `is_recorded` tells), else re-raises it for another try. Raises Fenced when a newer try owns it.
     """
-    tokens: list[Token] = []
+    one = _Try(definition, ticket, step, branch, open_transaction, deployed, is_cleared)
     try:
-        for attempt in _transient_retries():
-            with attempt:
-                return _once(definition, ticket, step, open_transaction, tokens)
+        return one.run()
     except Fenced as fenced:
         log.warning("step %s: %s", step, fenced.message)
         raise
     except timeout_error as error:
         late = StepTimeout(f"langkah {step} melewati batas waktu {definition.step(step).timeout or ''}".rstrip())
-        _record(definition, tokens, open_transaction, late, is_last_try)
+        one.record(late, is_last_try)
         raise late from error
     except Exception as error:
-        permanent = isinstance(error, EverestError) and not error.retryable
-        _record(definition, tokens, open_transaction, error, permanent or is_last_try)
+        permanent = isinstance(error, ItemFailed) or (isinstance(error, EverestError) and not error.retryable)
+        one.record(error, permanent or is_last_try)
         raise
-    raise AssertionError("unreachable: the retry loop returns or raises")
 
 
 def is_recorded(error: BaseException) -> bool:
@@ -64,55 +80,209 @@ def is_recorded(error: BaseException) -> bool:
     return bool(getattr(error, "everest_recorded", False))
 
 
-def _transient_retries() -> Retrying:
-    return Retrying(
-        retry=retry_if_exception_type(TransientDatabaseError),
-        wait=wait_random_exponential(multiplier=0.1, max=3),
-        stop=stop_after_attempt(TRANSIENT_TRIES),
-        before_sleep=lambda state: log.warning("transient database error, trying again: %s", _error_of(state)),
-        reraise=True,
-    )
+class _OfTheItem(Exception):
+    """An item's own failure, on its way to its record."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
 
 
-def _error_of(state: Any) -> BaseException | None:
-    return state.outcome.exception() if state.outcome else None
+class _Try:
+    """One try: what it is about, and the newest token it was given."""
 
+    def __init__(
+        self,
+        definition: Definition,
+        ticket: Ticket,
+        step: str,
+        branch: str,
+        open_transaction: TransactionFactory,
+        deployed: engine.Deployed,
+        is_cleared: bool,
+    ) -> None:
+        self._definition, self._ticket, self._branch = definition, ticket, branch
+        self._step: Step = definition.step(step)
+        self._open = open_transaction
+        self._deployed = deployed
+        self._is_cleared = is_cleared
+        self._token: Token | None = None
 
-def _once(
-    definition: Definition, ticket: Ticket, step: str, open_transaction: TransactionFactory, tokens: list[Token]
-) -> Forward | Replay | Leave:
-    # A lost COMMIT is answered here: the next pass finds the record of the one that committed and replays it.
-    with open_transaction() as tx:
-        start = engine.begin(tx, definition, ticket, step)
-    if not isinstance(start, Go):
-        return start
-    tokens.append(start.token)
-    with open_transaction() as tx:
-        context = StepContext(
-            tx, tx.now, start.token.run_id, step, start.token.attempt, ticket.shadow_id, ticket.dag_run_id, ticket.n
+    def run(self) -> Result:
+        return self._again_when_transient(self._once)
+
+    def _once(self) -> Result:
+        # A lost COMMIT is answered here: the next pass finds the record of the one that committed and replays it.
+        with self._open() as tx:
+            start = engine.begin(
+                tx, self._definition, self._ticket, self._step.name, self._branch, self._deployed, self._is_cleared
+            )
+        if not isinstance(start, Go):
+            return start
+        self._token = start.token
+        match self._step:
+            case d.ForEach():
+                return self._items(self._step, start)
+            case d.Stream():
+                return self._stream(self._step, start)
+            case d.Then() | d.Parallel():
+                return self._handler(start)
+            case _:
+                with self._open() as tx:
+                    return engine.enter(tx, self._definition, start.token)
+
+    def _handler(self, start: Go) -> Result:
+        handler = engine.handler_of(self._step, self._branch)
+        with self._open() as tx:
+            output = handler(state.public_part(start.state), self._context(tx, start.token))
+            return engine.settle(tx, self._definition, start.token, output)
+
+    def _context(self, tx: Transaction, token: Token, **item: Any) -> StepContext:
+        return StepContext(
+            tx=tx,
+            now=tx.now,
+            workflow_id=token.run_id,
+            step=token.step,
+            visit=token.visit,
+            attempt=token.attempt,
+            shadow_id=self._ticket.shadow_id,
+            dag_run_id=token.dag_run_id,
+            n=token.n,
+            branch=token.branch,
+            **item,
         )
-        output = definition.step(step).handler(start.state, context)
-        return engine.settle(tx, definition, start.token, output)
+
+    # ------------------------------------------------------------------------------------------------ for_each
+
+    def _items(self, step: d.ForEach, start: Go) -> Result:
+        """Claims one item after another until none is left for this slot."""
+        try:
+            return self._items_of_slot(step, start)
+        except Fenced:
+            with self._open() as tx:
+                if fanout.is_settled(tx, start.token):
+                    return Replay()
+            raise
+
+    def _items_of_slot(self, step: d.ForEach, start: Go) -> Result:
+        with self._open() as tx:
+            run, waiters = engine.owned(tx, self._definition, start.token)
+            result = fanout.expand(tx, self._definition, run, step, start.token)
+            if result is not None:
+                return engine.ended(tx, run, waiters, result)
+        tries: dict[int, int] = {}
+        while True:
+            claimed = self._again_when_transient(lambda: self._claim(step, start.token))
+            if claimed is None:
+                return Replay()
+            if isinstance(claimed, Leave):
+                return claimed
+            tries[claimed.index] = tries.get(claimed.index, 0) + 1
+            settled = self._item(step, start, claimed, tries[claimed.index])
+            if settled is not None:
+                return settled
+
+    def _claim(self, step: d.ForEach, token: Token) -> fanout.Claimed | Leave | None:
+        with self._open() as tx:
+            return fanout.claim(tx, step, token)
+
+    def _item(self, step: d.ForEach, start: Go, claimed: fanout.Claimed, tries: int) -> Result | None:
+        try:
+            return self._again_when_transient(lambda: self._item_once(step, start, claimed))
+        except ItemFenced:
+            return None
+        except (_OfTheItem, TransientDatabaseError) as problem:
+            error = problem.error if isinstance(problem, _OfTheItem) else problem
+            with self._open() as tx:
+                run, _ = engine.owned(tx, self._definition, start.token)
+                failure = fanout.fail_item(tx, self._definition, run, step, claimed, error, tries)
+            if failure is not None:
+                raise failure from error
+            return None
+
+    def _item_once(self, step: d.ForEach, start: Go, claimed: fanout.Claimed) -> Result | None:
+        """Raises _OfTheItem for what its handler raised. What the step raises, such as a broken budget, a reducer's
+        error or an unknown `_next_step`, is no item's failure and would come back with the next item."""
+        is_the_items = True
+        try:
+            with self._open() as tx:
+                context = self._context(tx, start.token, item=claimed.item, index=claimed.index)
+                output = step.handler(state.public_part(start.state), context)
+                codec.dumps(output)  # what cannot be stored is its mistake, too
+                is_the_items = False
+                run, waiters = engine.owned(tx, self._definition, start.token)
+                result = fanout.settle_item(tx, self._definition, run, step, start.token, claimed, output)
+                return None if result is None else engine.ended(tx, run, waiters, result)
+        except TransientDatabaseError:
+            raise
+        except Exception as error:
+            if is_the_items:
+                raise _OfTheItem(error) from error
+            raise
+
+    # -------------------------------------------------------------------------------------------------- stream
+
+    def _stream(self, step: d.Stream, start: Go) -> Result:
+        """Each chunk is committed as it is yielded; a retry hands the stored ones to the generator."""
+        token = start.token
+        with self._open() as tx:
+            chunks = tx.runs.chunks(token.run_id, step.name, token.visit)
+            context = replace(self._context(tx, token), tx=None)  # the generator runs between transactions
+        for chunk in step.handler(state.public_part(start.state), context, list(chunks)):
+            with self._open() as tx:
+                run, _ = engine.owned(tx, self._definition, token)
+                tx.runs.add_chunk(run, step.name, chunk)
+            chunks.append(chunk)
+        with self._open() as tx:
+            output = step.on_complete(chunks, state.public_part(start.state))
+            run, _ = engine.owned(tx, self._definition, token)
+            tx.runs.drop_chunks(run, step.name)
+            return engine.settle(tx, self._definition, token, output)
+
+    # ------------------------------------------------------------------------------------------------- failure
+
+    def record(self, error: Exception, is_final: bool) -> None:
+        """Writes a final failure. A store that is away leaves it to the reconciler, which finds a dead DAG run."""
+        token = self._token
+        if token is None:
+            return
+        if not is_final:
+            self._note(error, token)
+            return
+
+        def write() -> None:
+            with self._open() as tx:
+                engine.fail(tx, self._definition, token, error)
+
+        try:
+            self._again_when_transient(write)
+        except Fenced as fenced:
+            log.warning("the failure is not this try's to record: %s", fenced.message)
+            return
+        error.everest_recorded = True  # type: ignore[attr-defined]
+
+    def _note(self, error: Exception, token: Token) -> None:
+        """A try that another one follows leaves a line in the run's history, if that can be had at once."""
+        try:
+            with self._open() as tx:
+                engine.failed_try(tx, self._definition, token, error)
+        except EverestError as problem:
+            log.warning("the failed try is not in the run's history: %s", problem.message)
+
+    def _again_when_transient(self, work: Callable[[], T]) -> T:
+        retrying = Retrying(
+            retry=retry_if_exception_type(TransientDatabaseError),
+            wait=wait_random_exponential(multiplier=0.1, max=3),
+            stop=stop_after_attempt(TRANSIENT_TRIES),
+            before_sleep=lambda call: log.warning("transient database error, trying again: %s", _error_of(call)),
+            reraise=True,
+        )
+        outcome: T = retrying(work)
+        return outcome
 
 
-def _record(
-    definition: Definition,
-    tokens: list[Token],
-    open_transaction: TransactionFactory,
-    error: Exception,
-    is_final: bool,
-) -> None:
-    """Writes a final failure. A store that is away leaves it to the reconciler, which finds a dead DAG run."""
-    if not is_final or not tokens:
-        return
-    for attempt in _transient_retries():
-        with attempt, open_transaction() as tx:
-            try:
-                engine.fail(tx, definition, tokens[-1], error)
-            except Fenced as fenced:
-                log.warning("the failure is not this try's to record: %s", fenced.message)
-                return
-    error.everest_recorded = True  # type: ignore[attr-defined]
+def _error_of(call: Any) -> BaseException | None:
+    return call.outcome.exception() if call.outcome else None
 
 
 def run_to_end(definition: Definition, ticket: Ticket, open_transaction: TransactionFactory) -> str:
@@ -121,8 +291,9 @@ def run_to_end(definition: Definition, ticket: Ticket, open_transaction: Transac
     Raises what a step raised, recorded. Raises Conflict when the workflow keeps jumping back.
     """
     for _ in range(MAX_PASSES):
-        for step in definition.steps:
-            result = run_step(definition, ticket, step.name, open_transaction, is_last_try=True)
+        result: Result = Replay()
+        for step, branch in tasks_of(definition):
+            result = run_step(definition, ticket, step.name, open_transaction, is_last_try=True, branch=branch)
             if isinstance(result, Leave):
                 break
         with open_transaction() as tx:
@@ -131,3 +302,17 @@ def run_to_end(definition: Definition, ticket: Ticket, open_transaction: Transac
                 return result.reason if isinstance(result, Leave) else "done"
             ticket = engine.take_over(tx, definition, ticket.shadow_id)
     raise Conflict(f"{definition.name} went back {MAX_PASSES} times; the document is being changed while it is posted")
+
+
+def tasks_of(definition: Definition) -> list[tuple[Step, str]]:
+    """The tasks of one DAG run, in an order that works one after another: steps with their branches or one slot."""
+    tasks: list[tuple[Step, str]] = []
+    for step in definition.steps:
+        match step:
+            case d.Parallel():
+                tasks += [(step, branch.name) for branch in step.branches]
+            case d.ForEach():
+                tasks.append((step, "0"))
+            case _:
+                tasks.append((step, ""))
+    return tasks

@@ -16,7 +16,8 @@ from everest.reconciler.settings import Limits, Login, ReconcilerSettings
 from everest.settings import MysqlUrl, Settings
 from everest.store import database as store
 from everest.workflow import engine, runner
-from everest.workflow.definition import workflow
+from everest.workflow.builder import workflow
+from everest.workflow.definition import Definition
 from everest.workflow.engine import Ticket
 from ingest_consumer import shadow as jobs
 from ingest_consumer.airflow_api import AirflowApi
@@ -68,6 +69,7 @@ class World:
         self.airflow = WatchedAirflow()
         self.broker = fake_management.FakeManagement()
         self._numbers = itertools.count()
+        self.definitions: dict[str, Definition] = {TWO.name: TWO, POST_OPNAME.name: POST_OPNAME}
         self._closing: list[Any] = [self.conn, self.database, self.airflow, self.broker]
 
     def close(self) -> None:
@@ -93,8 +95,7 @@ class World:
         management = settings.management and Management(settings.management, settings.vhost, settings.http_timeout)
         database = database or bootstrap.database(self.url, settings.site)
         self._closing += [database, airflow] + ([management] if management else [])
-        definitions = {TWO.name: TWO, POST_OPNAME.name: POST_OPNAME}
-        return Reconciler(settings, database, airflow, management or None, definitions)
+        return Reconciler(settings, database, airflow, management or None, self.definitions)
 
     def always_active(self) -> Reconciler:
         """One that takes a lock of its own, so that it works beside another."""
@@ -140,8 +141,22 @@ class World:
             engine.fail(tx, TWO, start.token, error)
         return ticket
 
-    def step(self, ticket: Ticket, name: str) -> Any:
-        return runner.run_step(TWO, ticket, name, self.database.transaction, is_last_try=True)
+    def step(self, ticket: Ticket, name: str, definition: Definition = TWO, **named: Any) -> Any:
+        return runner.run_step(definition, ticket, name, self.database.transaction, is_last_try=True, **named)
+
+    def sent_of(self, definition: Definition, **payload: Any) -> int:
+        """A workflow of this kind, its message published. Returns the shadow id."""
+        self.definitions |= {one.name: one for one in (definition, *definition.children())}
+        with self.database.transaction() as tx:
+            shadow_id = engine.dispatch(tx, definition, payload).shadow_id
+        self.publish()
+        return shadow_id
+
+    def act(self, shadow_id: int, action: Any, *arguments: Any) -> Any:
+        """A function of `control` on the job's workflow."""
+        run = self.run_of(shadow_id)
+        with self.database.transaction() as tx:
+            return action(tx, self.definitions[run["workflow"]], run["id"], *arguments)
 
     # ----------------------------------------------------------------------------------------------- time
 
@@ -150,7 +165,7 @@ class World:
         columns = {
             "rabbit_publish_shadow": ("worker_at", "created_at", "published_at", "requeued_at", "dead_lettered_at"),
             "outbox": ("available_at", "published_at", "created_at"),
-            "workflow_runs": ("wakes_at", "updated_at"),
+            "workflow_runs": ("wakes_at", "updated_at", "deadline_at"),
         }
         for table, names in columns.items():
             shifts = ", ".join(f"{name} = {name} - INTERVAL {by.total_seconds()} SECOND" for name in names)

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from everest import bootstrap
-from everest.errors import DocumentRefused, TransientDatabaseError
+from everest.errors import DocumentRefused, EverestError, TransientDatabaseError
 from everest.settings import MysqlUrl, Settings
 from everest.store.unit_of_work import Database, UnitOfWork
 from everest.workflow import engine, runner
-from everest.workflow.definition import Definition, workflow
+from everest.workflow.builder import workflow
+from everest.workflow.definition import Definition
 from everest.workflow.engine import Fenced, Forward, Go, Leave, Replay, Ticket, Token
 from ingest_consumer import shadow as jobs
 from tests import builders
@@ -135,7 +136,7 @@ def test_an_older_try_cannot_commit_once_a_newer_one_has_begun(db: Database, con
 
 
 def context(tx: UnitOfWork, token: Token) -> engine.StepContext:
-    return engine.StepContext(tx, tx.now, token.run_id, token.step, token.attempt, 1, token.dag_run_id, 1)
+    return engine.StepContext(tx, tx.now, token.run_id, token.step, 1, token.attempt, 1, token.dag_run_id, 1)
 
 
 def test_a_cancel_in_between_makes_the_commit_impossible(db: Database, connection: Any) -> None:
@@ -217,7 +218,7 @@ def test_a_timeout_is_a_504_after_the_last_try(db: Database, connection: Any) ->
     ticket = start(db, connection, slow_flow)
 
     for last in (False, False, True):
-        with pytest.raises(engine.EverestError):
+        with pytest.raises(EverestError):
             step(db, slow_flow, ticket, "a", last=last)
     row = builders.shadow(connection, ticket.shadow_id)
     assert (row["worker_status"], row["error_code"]) == ("FAILED", 504)

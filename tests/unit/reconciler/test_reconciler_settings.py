@@ -43,6 +43,7 @@ def test_every_limit_can_be_set() -> None:
         | MANAGEMENT
         | {
             "EVEREST_RECONCILER_PERIOD_S": "0.5",
+            "EVEREST_RECONCILER_WAKE_PERIOD_S": "1.5",
             "EVEREST_RECONCILER_QUIET_S": "1",
             "EVEREST_HOLD_LIMIT_S": "60",
             "EVEREST_RECONCILER_RECOVERIES": "7",
@@ -56,7 +57,7 @@ def test_every_limit_can_be_set() -> None:
     )
 
     half, one, minute = timedelta(seconds=0.5), timedelta(seconds=1), timedelta(minutes=1)
-    assert settings.limits == Limits(half, one, minute, 7, 2 * one, 30 * one, 45 * one, 3 * one, 9)
+    assert settings.limits == Limits(half, 3 * half, one, minute, 7, 2 * one, 30 * one, 45 * one, 3 * one, 9)
     assert settings.http_timeout == 4 * one
     assert settings.management is not None
     assert settings.management.user == "monitor"

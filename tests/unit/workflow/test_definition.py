@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from everest.errors import DefinitionError
-from everest.workflow.definition import Builder, workflow
+from everest.workflow.builder import Builder, workflow
+from everest.workflow.definition import dotted_name, resolve
 
 
 def first(state: dict[str, Any], step: Any) -> None:
@@ -24,7 +25,8 @@ def test_steps_are_named_after_their_functions() -> None:
 
     assert [step.name for step in built.steps] == ["first", "last"]
     assert built.steps[0].doc == "Does the first thing."
-    assert built.steps[0].dotted_name.endswith("test_definition.first")
+    assert dotted_name(first).endswith("test_definition:first")
+    assert resolve(dotted_name(first)) is first
     assert built.index("last") == 1
 
 

@@ -1,0 +1,69 @@
+"""What a workflow needs that is not about its job: a wake-up that was missed, a deadline, the next compensation.
+
+The engine does each of these in the commit that makes it due, where it can. What is left for here: a waiter that came
+in between, a process that died, and whatever only the clock brings. Every repair asks the engine again under the run's
+lock, so that two at once do it once. Every function returns whether it changed anything.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from everest.errors import DefinitionError
+from everest.reconciler.rows import QUERIES, Workflow
+from everest.store.unit_of_work import Database
+from everest.workflow import control, pointer, waits
+from everest.workflow.definition import Definition
+
+log = logging.getLogger(__name__)
+
+
+class WorkflowRepairs:
+    """`definitions`: workflows by name, for their handlers."""
+
+    def __init__(
+        self, database: Database, definitions: Mapping[str, Definition], is_stopping: Callable[[], bool]
+    ) -> None:
+        self._database = database
+        self._definitions = definitions
+        self._is_stopping = is_stopping
+
+    def wake_waiter(self, found: Workflow) -> bool:
+        """The workflows it waited for have ended, and nobody woke it."""
+        with self._database.transaction() as tx:
+            if QUERIES.claim_run(tx.conn, workflow_id=found.workflow_id) is None:
+                return False
+            run = tx.runs.get(found.workflow_id)
+            job = None if run is None else tx.runs.shadow(pointer.carrier(run))
+            if run is None or job is None or job.worker_status != "WAITING" or not waits.wake_if_decided(tx, run):
+                return False
+        self._say("woke", found, f"what it waited for is decided; now {run.dag_run_id}")
+        return True
+
+    def expire(self, found: Workflow) -> bool:
+        """Its deadline has passed. Raises DefinitionError when nobody here knows its handlers."""
+        definition = self._definitions.get(found.workflow)
+        if definition is None:
+            raise DefinitionError(f"workflow {found.workflow} is not known here")
+        with self._database.transaction() as tx:
+            if not control.expire(tx, definition, found.workflow_id):
+                return False
+        self._say("failed-504", found, "its deadline has passed")
+        return True
+
+    def compensate(self, found: Workflow) -> bool:
+        """One after another until one fails (tried again in the next round) or nothing is left."""
+        definition = self._definitions.get(found.workflow)
+        done = 0
+        while not self._is_stopping() and control.compensate_next(
+            self._database.transaction, found.workflow_id, definition
+        ):
+            done += 1
+        if done:
+            self._say("compensated", found, f"{done} steps undone")
+        return done > 0
+
+    @staticmethod
+    def _say(action: str, found: Workflow, why: str) -> None:
+        log.warning("action=%s %s: %s", action, found.log_context, why)

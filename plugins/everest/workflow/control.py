@@ -1,0 +1,320 @@
+"""What people and programs do to a run: dispatch, pause, resume, retry, cancel, signal, approve, reject, answer.
+
+Functions over an open transaction; the caller commits. Each writes one line to the audit log. Commands and pages call
+these and add nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from everest.errors import Conflict, EverestError
+from everest.workflow import codec, pointer, starts, state, waits
+from everest.workflow.definition import Definition, Handler, dotted_name, resolve
+from everest.workflow.ports import FINAL, WAITING, Compensation, Outcome, Run, Transaction, TransactionFactory
+from everest.workflow.starts import Dispatched
+
+log = logging.getLogger(__name__)
+
+SYSTEM = "system"
+DEFAULT_ATTEMPTS = 3
+"""Of a compensation whose definition is not deployed any more."""
+
+
+def dispatch(
+    tx: Transaction,
+    definition: Definition,
+    payload: dict[str, Any],
+    key: str | None = None,
+    actor: str = SYSTEM,
+    transaksi_id: int | None = None,
+    nomer_nota: str | None = None,
+) -> Dispatched:
+    """Starts a workflow. The same key with the same payload is the same run; with another one it is a Conflict."""
+    key = key if key is not None else definition.key(payload)
+    try:
+        sent = starts.dispatch(tx, definition, payload, key, transaksi_id, nomer_nota)
+    except Conflict:
+        held = None if key is None else tx.runs.find(definition.name, key)
+        if held is None:
+            raise
+        run = tx.runs.lock(held)
+        if codec.canonical(run.payload) != codec.canonical(payload):
+            text = f"key {key} of workflow {definition.name} belongs to run {held}, which has another payload"
+            raise Conflict(text) from None
+        return Dispatched(run.id, pointer.carrier(run), run.dag_run_id)
+    tx.runs.audit(actor, "dispatch", tx.runs.lock(sent.workflow_id), None, None)
+    return sent
+
+
+def pause(
+    tx: Transaction, definition: Definition | None, run_id: int, actor: str = SYSTEM, reason: str | None = None
+) -> None:
+    """The step at work finishes and commits; nothing further starts. Raises Conflict that names another status."""
+    run = tx.runs.lock(run_id)
+    if run.status not in ("running", *WAITING):
+        raise Conflict(f"workflow {run_id} is {run.status}; only a running or waiting one can be paused")
+    run.paused_status, run.paused_at = run.status, tx.now
+    run.status = "paused"
+    tx.runs.unsend(run)  # before the shadow row: the relay takes its locks in this order
+    shadow = tx.runs.shadow(pointer.carrier(run), lock=True)
+    if shadow is not None and shadow.worker_status == "PROCESSING":
+        tx.runs.save(run)
+    else:
+        wakes_at = run.wakes_at
+        pointer.park(tx, run, pointer.PAUSED_MESSAGE)
+        run.wakes_at = wakes_at
+        tx.runs.save(run)
+    tx.runs.add_event(run, "paused", run.current_step, None, {"actor": actor, "reason": reason})
+    tx.runs.audit(actor, "pause", run, reason, None)
+
+
+def resume(tx: Transaction, definition: Definition, run_id: int, actor: str = SYSTEM) -> None:
+    """Goes on at the pointer; a step that is still at work goes on by itself, and is not started twice."""
+    run = tx.runs.lock(run_id)
+    if run.status != "paused":
+        raise Conflict(f"workflow {run_id} is {run.status}, not paused")
+    tx.runs.unsend(run)
+    shadow = tx.runs.shadow(pointer.carrier(run), lock=True)
+    run.status, run.paused_status = run.paused_status or "running", None
+    if run.deadline_at is not None and run.paused_at is not None:
+        run.deadline_at += tx.now - run.paused_at
+    run.paused_at = None
+    tx.runs.add_event(run, "resumed", run.current_step, None, {"actor": actor})
+    tx.runs.audit(actor, "resume", run, None, None)
+    if shadow is not None and shadow.worker_status == "PROCESSING":
+        tx.runs.save(run)
+    elif run.waiting is not None and not _may_go_on(tx, definition, run):
+        message = "menunggu"
+        tx.runs.save(run)
+        tx.runs.announce(run, Outcome("WAITING", {"status": "waiting", "code": 202, "message": message}))
+        if run.wakes_at is not None:
+            tx.runs.enqueue(run, run.wakes_at)
+    else:
+        pointer.wake(tx, run)
+
+
+def _may_go_on(tx: Transaction, definition: Definition, run: Run) -> bool:
+    waiting = run.waiting
+    if waiting is None or run.current_step is None:
+        return True
+    if waiting["kind"] in ("workflows", "child"):
+        return waits.is_decided(tx, waiting)
+    if waiting["kind"] == "delay":
+        return bool(tx.now >= waiting["until"])
+    step = definition.step(run.current_step)
+    late = waiting["until"] is not None and tx.now >= waiting["until"]
+    return late or waits.is_satisfied(step, waiting)  # type: ignore[arg-type]
+
+
+def retry(
+    tx: Transaction, definition: Definition | None, run_id: int, actor: str = SYSTEM, reason: str | None = None
+) -> str:
+    """Failed -> running at the failed step, the state intact. Raises Conflict for another status, or once
+    compensated."""
+    run = tx.runs.lock(run_id)
+    if run.status != "failed":
+        raise Conflict(f"workflow {run_id} is {run.status}, only a failed one can be tried again")
+    if run.compensation is not None:
+        raise Conflict(f"workflow {run_id} has already been compensated: start a new one")
+    return tx.runs.rerun(pointer.carrier(run), actor, reason)
+
+
+def cancel(
+    tx: Transaction, definition: Definition | None, run_id: int, actor: str = SYSTEM, reason: str | None = None
+) -> None:
+    """Ends a run that is not final, and its nested ones. A step in flight can't commit any more; compensations follow
+    (`compensate_all`, or the reconciler). Without a definition (it is not deployed any more) there is no on_cancel."""
+    run, nested, waiters = pointer.lock_family(tx, run_id)
+    if run.status in FINAL:
+        raise Conflict(f"workflow {run_id} is {run.status}")
+    known = {one.name: one for one in ((definition, *definition.children()) if definition else ())}
+    for one in [run, *nested]:
+        if one.status not in FINAL:
+            pointer.cancel_run(tx, known.get(one.workflow), one, actor, reason)
+            tx.runs.audit(actor, "cancel", one, reason, None)
+    for waiter in waiters:
+        waits.wake_if_decided(tx, waiter)
+
+
+def signal(
+    tx: Transaction,
+    definition: Definition,
+    run_id: int,
+    name: str,
+    payload: dict[str, Any] | None = None,
+    correlation: str | None = None,
+    actor: str | None = None,
+) -> None:
+    """Stored and delivered in one transaction. Raises Conflict for a run that has ended, DocumentMissing for none."""
+    run = tx.runs.lock(run_id)
+    waits.deliver(tx, definition, run, name, payload or {}, correlation, actor)
+    tx.runs.audit(actor or SYSTEM, "signal", run, name, None)
+
+
+def approve(
+    tx: Transaction,
+    definition: Definition,
+    run_id: int,
+    actor: str,
+    reason: str | None = None,
+    payload: dict[str, Any] | None = None,
+    sequence: int | None = None,
+) -> None:
+    """Yes to the approval or decision that is open now. `sequence`: the question the person saw."""
+    _answer(tx, definition, run_id, ("approval", "decision"), actor, payload, reason, False, sequence, "approve")
+
+
+def reject(
+    tx: Transaction,
+    definition: Definition,
+    run_id: int,
+    actor: str,
+    reason: str,
+    payload: dict[str, Any] | None = None,
+    sequence: int | None = None,
+) -> None:
+    """No: a decision goes on with the outcome `rejected`, an approval fails the run with 403."""
+    _answer(tx, definition, run_id, ("approval", "decision"), actor, payload, reason, True, sequence, "reject")
+
+
+def submit_input(
+    tx: Transaction,
+    definition: Definition,
+    run_id: int,
+    actor: str,
+    payload: dict[str, Any],
+    sequence: int | None = None,
+) -> None:
+    """The values that the open wait_for_input asks for."""
+    _answer(tx, definition, run_id, ("input",), actor, payload, None, False, sequence, "input")
+
+
+def _answer(
+    tx: Transaction,
+    definition: Definition,
+    run_id: int,
+    kinds: tuple[str, ...],
+    actor: str,
+    payload: dict[str, Any] | None,
+    reason: str | None,
+    rejects: bool,
+    sequence: int | None,
+    action: str,
+) -> None:
+    run = tx.runs.lock(run_id)
+    waits.answer(tx, definition, run, kinds, actor, payload or {}, reason, rejects, sequence)
+    tx.runs.audit(actor, action, run, reason, None)
+
+
+# ---------------------------------------------------------------------------------------------- compensations
+
+
+def compensate_all(open_transaction: TransactionFactory, run_id: int, definitions: Mapping[str, Definition]) -> bool:
+    """Runs what is due, newest first, each in a transaction of its own. True when nothing is left to do."""
+    with open_transaction() as tx:
+        run = tx.runs.get(run_id)
+    if run is None:
+        return True
+    definition = definitions.get(run.workflow)
+    while (outcome := _compensate(open_transaction, run_id, definition)) in ("done", "failed"):
+        pass
+    return outcome == "finished"
+
+
+def compensate_next(open_transaction: TransactionFactory, run_id: int, definition: Definition | None) -> bool:
+    """One compensation. Whether it was done and there may be another one; a failed one is shown, and is due again
+    until the definition's attempts are used up."""
+    return _compensate(open_transaction, run_id, definition) == "done"
+
+
+def _compensate(
+    open_transaction: TransactionFactory, run_id: int, definition: Definition | None
+) -> Literal["done", "finished", "failed", "gave_up", "busy"]:
+    """busy: another process is at it, or has done it meanwhile."""
+    with open_transaction() as tx:
+        run = tx.runs.lock(run_id)
+        if run.compensation != "pending":
+            return "gave_up" if run.compensation == "failed" else "finished"
+        todo = tx.runs.next_compensation(run_id, lock=False)
+        if todo is None:
+            run.compensation = "done"
+            tx.runs.save(run)
+            return "finished"
+    try:
+        with open_transaction() as tx:
+            held = tx.runs.next_compensation(run_id)
+            if held is None or not _is_same(held, todo):
+                return "busy"
+            _undo(definition, held)(held.state, pointer.context(tx, run))
+            tx.runs.finish_compensation(held.id, "done", None)
+            tx.runs.add_event(run, "compensated", held.step, held.attempts + 1, None)
+    except Exception as error:
+        return _note_failure(open_transaction, run_id, definition, todo, error)
+    return "done"
+
+
+def _note_failure(
+    open_transaction: TransactionFactory,
+    run_id: int,
+    definition: Definition | None,
+    todo: Compensation,
+    error: Exception,
+) -> Literal["failed", "gave_up", "busy"]:
+    code, message, _ = pointer.describe(error)
+    log.warning("compensation of step %s of workflow %s failed: %s", todo.step, run_id, message)
+    max_attempts = definition.options.max_attempts if definition else DEFAULT_ATTEMPTS
+    with open_transaction() as tx:
+        run = tx.runs.lock(run_id)
+        held = tx.runs.next_compensation(run_id)
+        if held is None or not _is_same(held, todo):
+            return "busy"  # whoever took it after our rollback says how it ended
+        tx.runs.finish_compensation(held.id, "failed", {"code": code, "message": message})
+        if held.attempts + 1 < max_attempts:
+            return "failed"
+        run.compensation = "failed"
+        tx.runs.save(run)
+        return "gave_up"
+
+
+def _is_same(held: Compensation, todo: Compensation) -> bool:
+    return (held.id, held.attempts) == (todo.id, todo.attempts)
+
+
+def _undo(definition: Definition | None, held: Compensation) -> Handler:
+    """The deployed definition's own function where it still has the stored name, else whatever has that name."""
+    if definition is not None:
+        steps = {step.name: step.compensate_with for step in definition.steps}
+        known = definition.options.on_cancel if held.sequence == 0 else steps.get(held.step)
+        if known is not None and dotted_name(known) == held.handler:
+            return known
+    return resolve(held.handler)
+
+
+def compensate(tx: Transaction, definition: Definition | None, run_id: int, actor: str = SYSTEM) -> None:
+    """By hand: a failed compensation is due again."""
+    run = tx.runs.lock(run_id)
+    if run.compensation is None:
+        raise Conflict(f"workflow {run_id} is {run.status} and has nothing to compensate")
+    if run.compensation == "done":
+        raise Conflict(f"workflow {run_id} is compensated already")
+    run.compensation = "pending"
+    tx.runs.save(run)
+    tx.runs.audit(actor, "compensate", run, None, None)
+
+
+def expire(tx: Transaction, definition: Definition, run_id: int) -> bool:
+    """Fails a run whose deadline has passed; its on_deadline handler commits with that. False when it had not."""
+    run, waiters = pointer.lock_with_waiters(tx, run_id)
+    if run.deadline_at is None or tx.now < run.deadline_at or run.status not in ("running", *WAITING):
+        return False
+    late = EverestError(f"alur kerja melewati tenggat {run.deadline_at:%Y-%m-%d %H:%M:%S} UTC")
+    late.code = 504
+    pointer.fail_run(tx, definition, run, late, None)
+    if definition.options.on_deadline is not None:
+        definition.options.on_deadline(state.public_part(run.state), pointer.context(tx, run))
+    for waiter in waiters:
+        waits.wake_if_decided(tx, waiter)
+    return True

@@ -1,0 +1,185 @@
+"""Steps that run several functions: the branches of a parallel group, and the items of a for_each.
+
+Each branch and each item has its own record, attempts and commit; the last commit that the group waits for moves the
+pointer, under the run's lock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from everest.errors import DocumentRefused, EverestError
+from everest.workflow import definition as d
+from everest.workflow import pointer, state
+from everest.workflow.definition import NEXT_STEP, Definition
+from everest.workflow.ports import ItemCounts, Run, Transaction
+from everest.workflow.ticket import Fenced, Forward, ItemFailed, ItemFenced, Leave, Replay, Token
+
+
+def leave_paused(tx: Transaction, run: Run, step: d.Step, branch: str) -> Leave:
+    """Nothing further starts in a paused run. What is at work beside this branch or slot may still finish and commit,
+    so the run is parked by whoever leaves the step last. The caller holds the run's lock."""
+    if tx.runs.others_at_work(run, step.name, branch):
+        tx.runs.save(run)
+        return Leave(pointer.PAUSED_MESSAGE)
+    return pointer.park(tx, run, pointer.PAUSED_MESSAGE)
+
+
+# ---------------------------------------------------------------------------------------------------- parallel
+
+
+def settle_branch(
+    tx: Transaction, definition: Definition, run: Run, step: d.Parallel, token: Token, output: dict[str, Any] | None
+) -> Forward | Leave | Replay:
+    """Merges one branch; the last one moves the pointer. Raises DocumentRefused when two branches return one key."""
+    public = state.public_part(output or {})
+    others = [one for one in tx.runs.branches(run.id, step.name, run.visit) if one.branch not in ("", token.branch)]
+    done = [one for one in others if one.status == "completed"]
+    if step.on_conflict == "fail":
+        for other in done:
+            shared = sorted(public.keys() & (other.output or {}).keys())
+            if shared:
+                names = " and ".join(sorted((token.branch, other.branch)))
+                raise DocumentRefused(f"step {step.name}: branches {names} both return {', '.join(shared)}", code=500)
+    state.merge(run, definition, public)
+    tx.runs.finish_step(run, step.name, token.branch, "completed", public, None)
+    tx.runs.add_event(run, "branch_completed", step.name, token.attempt, {"branch": token.branch})
+    state.check_budgets(run, definition)
+    if len(done) + 1 < len(step.branches):
+        if run.status == "paused":
+            return leave_paused(tx, run, step, token.branch)
+        tx.runs.save(run)
+        return Replay()
+    target = (output or {}).get(NEXT_STEP)
+    return pointer.advance(tx, definition, run, step, token, {} if target is None else {NEXT_STEP: target})
+
+
+# ---------------------------------------------------------------------------------------------------- for_each
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """An item that this slot works on."""
+
+    index: int
+    attempt: int
+    item: Any
+
+
+def expand(tx: Transaction, definition: Definition, run: Run, step: d.ForEach, token: Token) -> Forward | Leave | None:
+    """Snapshots the items at the first visit of any slot. Returns a result when there is nothing to run."""
+    if not tx.runs.has_items(run, step.name):
+        items = run.state.get(step.items_key)
+        if not isinstance(items, list):
+            raise DocumentRefused(f"step {step.name}: state[{step.items_key!r}] is {type(items).__name__}, not a list")
+        if not items and step.mode != "all":
+            raise DocumentRefused(f"step {step.name}: no items, and mode {step.mode} needs at least one")
+        if step.quorum is not None and step.quorum > len(items):
+            raise DocumentRefused(f"step {step.name}: a quorum of {step.quorum} of {len(items)} items")
+        state.count(run, definition, "for_each_items", len(items))
+        tx.runs.add_items(run, step.name, items)
+        tx.runs.add_event(run, "expanded", step.name, token.attempt, {"items": len(items)})
+        if not items:
+            return pointer.advance(tx, definition, run, step, token, _aggregate(tx, run, step, ItemCounts(0, 0, 0)))
+        tx.runs.save(run)
+    tx.runs.free_items(run, step.name, token.branch)
+    return None
+
+
+def is_settled(tx: Transaction, token: Token) -> bool:
+    """Whether the step was completed by another slot since this one began: its work is not needed any more, and
+    that is no failure."""
+    run = tx.runs.get(token.run_id)
+    return run is None or (run.current_step, run.visit) != (token.step, token.visit)
+
+
+def claim(tx: Transaction, step: d.ForEach, token: Token) -> Claimed | Leave | None:
+    """The next item for this slot; None when all are done or in other hands, or the step is over. Raises Fenced when
+    a newer try of this slot has begun."""
+    run = tx.runs.get(token.run_id)
+    if run is not None and run.status == "paused":
+        run = tx.runs.lock(token.run_id)
+    if run is None or run.dag_run_id != token.dag_run_id or is_settled(tx, token):
+        return None
+    if run.status == "paused":
+        return leave_paused(tx, run, step, token.branch)
+    if run.status != "running":
+        return None
+    record = tx.runs.step(run.id, step.name, token.visit, token.branch)
+    if record is None or record.attempt != token.attempt:
+        raise Fenced("a newer try of this slot has begun")
+    found = tx.runs.claim_item(run.id, step.name, token.visit, token.branch, token.n)
+    if found is None:
+        # A claim whose commit was answered by a lost connection: this slot holds an item and does not know.
+        tx.runs.free_items(run, step.name, token.branch)
+        found = tx.runs.claim_item(run.id, step.name, token.visit, token.branch, token.n)
+    return None if found is None else Claimed(found.index, found.attempt, found.item)
+
+
+def settle_item(
+    tx: Transaction,
+    definition: Definition,
+    run: Run,
+    step: d.ForEach,
+    token: Token,
+    claimed: Claimed,
+    output: dict[str, Any] | None,
+) -> Forward | Leave | None:
+    """Records an item; returns a result when that settles the step."""
+    _own_item(tx, run, step, claimed)
+    tx.runs.finish_item(run, step.name, claimed.index, "succeeded", state.public_part(output or {}), None)
+    counts = tx.runs.count_items(run, step.name)
+    needed = {"all": counts.total, "first_success": 1, "quorum": step.quorum or 1}[step.mode]
+    if counts.succeeded < needed:
+        return None
+    aggregate = _aggregate(tx, run, step, counts)
+    reduced: dict[str, Any] = {}
+    if step.reducer is not None:
+        reduced = step.reducer({**state.public_part(run.state), **aggregate}, pointer.context(tx, run)) or {}
+    return pointer.advance(tx, definition, run, step, token, {**aggregate, **reduced})
+
+
+def fail_item(
+    tx: Transaction, definition: Definition, run: Run, step: d.ForEach, claimed: Claimed, error: Exception, tries: int
+) -> ItemFailed | None:
+    """Puts the item back for another try, or records its failure. Returns an error when the whole step has failed."""
+    _own_item(tx, run, step, claimed)
+    told = pointer.diagnosis(error)
+    detail = {key: told[key] for key in ("code", "message", "type")}
+    tx.runs.add_event(run, "failed", step.name, claimed.attempt, {**told, "index": claimed.index})
+    permanent = isinstance(error, EverestError) and not error.retryable
+    if not permanent and tries < definition.options.max_attempts:
+        tx.runs.finish_item(run, step.name, claimed.index, "pending", None, detail)
+        tx.runs.add_event(run, "retried", step.name, claimed.attempt, {**detail, "index": claimed.index})
+        return None
+    tx.runs.finish_item(run, step.name, claimed.index, "failed", None, detail)
+    counts = tx.runs.count_items(run, step.name)
+    needed = {"all": counts.total, "first_success": 1, "quorum": step.quorum or 1}[step.mode]
+    if counts.total - counts.failed >= needed:
+        return None
+    failure = ItemFailed(f"langkah {step.name}: item {claimed.index} gagal: {told['message']}")
+    failure.code = told["code"]
+    return failure
+
+
+def _own_item(tx: Transaction, run: Run, step: d.ForEach, claimed: Claimed) -> None:
+    held = tx.runs.item(run.id, step.name, run.visit, claimed.index)
+    if held is None or held.status != "running" or held.attempt != claimed.attempt:
+        raise ItemFenced(f"item {claimed.index} of step {step.name} is in other hands")
+
+
+def _aggregate(tx: Transaction, run: Run, step: d.ForEach, counts: ItemCounts) -> dict[str, Any]:
+    items = tx.runs.items(run, step.name) if counts.total else []
+    finished = [one for one in items if one.status == "succeeded"]
+    return {
+        step.result_key: {
+            "mode": step.mode,
+            "total": counts.total,
+            "succeeded": counts.succeeded,
+            "failed": counts.failed,
+            "winner": tx.runs.first_success(run, step.name) if finished else None,
+            "results": {str(one.index): one.output for one in finished},
+            "failures": {str(one.index): one.error for one in items if one.status == "failed"},
+        }
+    }

@@ -1,0 +1,435 @@
+"""The engine's store in memory, for tests of workflows: no server, the same rules, every commit all or nothing.
+
+`run_inline` walks a definition to its end or to its next wait. Values go through the same JSON as in the database, so
+that a state which could not be stored fails here, too.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from everest.errors import Conflict, DocumentMissing
+from everest.workflow import codec
+from everest.workflow.ports import (
+    FINAL,
+    Compensation,
+    Item,
+    ItemCounts,
+    Outcome,
+    Run,
+    ShadowRow,
+    Signal,
+    StepRecord,
+)
+
+
+@dataclass
+class Message:
+    """An outbox row."""
+
+    run_id: int
+    shadow_id: int
+    dag_run_id: str
+    n: int
+    due_at: datetime
+    sent: bool = False
+
+
+@dataclass
+class Tables:
+    """Everything that a rollback takes back."""
+
+    runs: dict[int, Run] = field(default_factory=dict)
+    steps: dict[tuple[int, str, int, str], StepRecord] = field(default_factory=dict)
+    ends: dict[tuple[int, str, int, str], dict[str, Any]] = field(default_factory=dict)
+    """The rest of a step's record: its error and the state it left."""
+    items: dict[tuple[int, str, int], dict[int, dict[str, Any]]] = field(default_factory=dict)
+    dependencies: dict[tuple[int, str, int], list[int]] = field(default_factory=dict)
+    signals: list[dict[str, Any]] = field(default_factory=list)
+    chunks: dict[tuple[int, str, int], list[Any]] = field(default_factory=dict)
+    compensations: list[dict[str, Any]] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    shadows: dict[int, dict[str, Any]] = field(default_factory=dict)
+    outbox: list[Message] = field(default_factory=list)
+    audit: list[dict[str, Any]] = field(default_factory=list)
+    effects: list[Any] = field(default_factory=list)
+    """What handlers of tests wrote with `step.tx.write(...)`: commits and rolls back with the step."""
+
+
+@dataclass(frozen=True)
+class MemoryTransaction:
+    """What a handler finds as `step.tx` in memory."""
+
+    runs: MemoryRunStore
+    now: datetime
+    tables: Tables
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """What is written inside is undone, alone, when the `with` is left by an error."""
+        before = copy.deepcopy(vars(self.tables))
+        try:
+            yield
+        except BaseException:
+            vars(self.tables).update(before)
+            raise
+
+    def write(self, effect: Any) -> None:
+        """A business write that commits with the step."""
+        self.tables.effects.append(copy.deepcopy(effect))
+
+
+class MemoryDatabase:
+    """Opens transactions one at a time. `clock` moves only when a test moves it."""
+
+    def __init__(self, now: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
+        self.tables = Tables()
+        self.now = now
+        self.before_commit: Callable[[], None] = lambda: None
+        """A test's fault: raises to lose the commit."""
+        self.after_commit: Callable[[], None] = lambda: None
+        """A test's fault: raises to lose the answer of a commit that happened."""
+
+    def move_clock(self, by: timedelta) -> None:
+        self.now += by
+
+    @contextmanager
+    def transaction(self) -> Iterator[MemoryTransaction]:
+        before = copy.deepcopy(self.tables)
+        try:
+            yield MemoryTransaction(MemoryRunStore(self), self.now, self.tables)
+            self.before_commit()
+        except BaseException:
+            self.tables = before
+            raise
+        self.after_commit()
+
+
+def _plain(value: Any) -> Any:
+    return codec.loads(codec.dumps(value))
+
+
+class MemoryRunStore:
+    """Implements `everest.workflow.ports.RunStore`."""
+
+    def __init__(self, database: MemoryDatabase) -> None:
+        self._database = database
+        self._t = database.tables
+
+    # -------------------------------------------------------------------------------------------------- runs
+
+    def get(self, run_id: int) -> Run | None:
+        return copy.deepcopy(self._t.runs.get(run_id))
+
+    def lock(self, run_id: int) -> Run:
+        run = self.get(run_id)
+        if run is None:
+            raise DocumentMissing(f"workflow run {run_id} does not exist")
+        return run
+
+    def find(self, workflow: str, key: str) -> int | None:
+        for run in self._t.runs.values():
+            if (run.workflow, run.idempotency_key) == (workflow, key):
+                return run.id
+        return None
+
+    def insert(self, run: Run) -> int:
+        held = None if run.idempotency_key is None else self.find(run.workflow, run.idempotency_key)
+        if held is not None:
+            return held
+        run_id = len(self._t.runs) + 1
+        self._t.runs[run_id] = replace(_checked(run), id=run_id, created_at=self._database.now)
+        return run_id
+
+    def save(self, run: Run) -> None:
+        self._t.runs[run.id] = replace(_checked(run), updated_at=self._database.now)
+
+    def waiters(self, run_id: int) -> list[int]:
+        return sorted(one for one, waited in self._waiting().items() if run_id in waited)
+
+    def hold(self, run_ids: Iterable[int]) -> None:
+        """Nobody else is here."""
+
+    def waits_on(self, run_ids: Iterable[int]) -> dict[int, list[int]]:
+        wanted = set(run_ids)
+        return {one: waited for one, waited in self._waiting().items() if one in wanted}
+
+    def _waiting(self) -> dict[int, list[int]]:
+        return {
+            run.id: list(run.waiting["ids"])
+            for run in self._t.runs.values()
+            if run.waiting and "ids" in run.waiting and run.status not in FINAL and run.status != "failed"
+        }
+
+    def nested_children(self, run_id: int) -> list[int]:
+        return [
+            run.id
+            for run in self._t.runs.values()
+            if run.parent_id == run_id and run.parent_step is not None and run.status not in FINAL
+        ]
+
+    def child_of(self, run_id: int, step: str, visit: int) -> int | None:
+        for run in self._t.runs.values():
+            if (run.parent_id, run.parent_step, run.parent_visit) == (run_id, step, visit):
+                return run.id
+        return None
+
+    def group(self, group_key: str) -> list[int]:
+        return [run.id for run in self._t.runs.values() if run.group_key == group_key]
+
+    # ------------------------------------------------------------------------------------------------- steps
+
+    def begin_attempt(self, run: Run, step: str, branch: str) -> int:
+        key = (run.id, step, run.visit, branch)
+        old = self._t.steps.get(key)
+        attempt = (old.attempt if old else 0) + 1
+        self._t.steps[key] = StepRecord(step, run.visit, branch, "running", attempt, run.n, None)
+        return attempt
+
+    def step(self, run_id: int, step: str, visit: int, branch: str) -> StepRecord | None:
+        return self._t.steps.get((run_id, step, visit, branch))
+
+    def branches(self, run_id: int, step: str, visit: int) -> list[StepRecord]:
+        return [one for key, one in self._t.steps.items() if key[:3] == (run_id, step, visit)]
+
+    def finish_step(
+        self,
+        run: Run,
+        step: str,
+        branch: str,
+        status: str,
+        output: dict[str, Any] | None,
+        error: dict[str, Any] | None,
+    ) -> None:
+        key = (run.id, step, run.visit, branch)
+        if key in self._t.steps:
+            self._t.steps[key] = replace(self._t.steps[key], status=status, output=_plain(output))
+            state_after = _plain(run.state) if status == "completed" else None
+            self._t.ends[key] = {"error": _plain(error), "state_after": state_after}
+
+    # ------------------------------------------------------------------------------------------------- items
+
+    def _items(self, run: Run, step: str) -> dict[int, dict[str, Any]]:
+        return self._t.items.setdefault((run.id, step, run.visit), {})
+
+    def add_items(self, run: Run, step: str, items: Sequence[Any]) -> None:
+        for index, item in enumerate(items):
+            self._items(run, step)[index] = {
+                "index": index, "status": "pending", "attempt": 0, "item": _plain(item), "output": None, "error": None,
+                "slot": None, "n": run.n, "order": 0,
+            }  # fmt: skip
+
+    def has_items(self, run: Run, step: str) -> bool:
+        return (run.id, step, run.visit) in self._t.items
+
+    def free_items(self, run: Run, step: str, slot: str) -> None:
+        for one in self._items(run, step).values():
+            is_left = one["status"] == "running" and one["slot"] == slot
+            if is_left or (one["status"] != "succeeded" and one["n"] < run.n):
+                one |= {"status": "pending", "slot": None}
+
+    def reopen_items(self, run: Run, step: str) -> None:
+        for one in self._items(run, step).values():
+            if one["status"] != "succeeded":
+                one |= {"status": "pending", "slot": None}
+
+    def others_at_work(self, run: Run, step: str, branch: str) -> bool:
+        items = self._t.items.get((run.id, step, run.visit))
+        if items is not None:
+            return any(
+                one["status"] == "running" and one["n"] == run.n and one["slot"] != branch for one in items.values()
+            )
+        others = (one for one in self.branches(run.id, step, run.visit) if one.branch not in ("", branch))
+        return any(one.status == "running" and one.n == run.n for one in others)
+
+    def claim_item(self, run_id: int, step: str, visit: int, slot: str, n: int) -> Item | None:
+        for one in self._t.items.get((run_id, step, visit), {}).values():
+            if one["status"] == "pending" and one["slot"] in (None, slot):
+                one |= {"status": "running", "attempt": one["attempt"] + 1, "slot": slot, "n": n}
+                return _item(one)
+        return None
+
+    def item(self, run_id: int, step: str, visit: int, index: int) -> Item | None:
+        one = self._t.items.get((run_id, step, visit), {}).get(index)
+        return None if one is None else _item(one)
+
+    def finish_item(
+        self, run: Run, step: str, index: int, status: str, output: Any, error: dict[str, Any] | None
+    ) -> None:
+        order = 1 + max(one["order"] for one in self._items(run, step).values())
+        self._items(run, step)[index] |= {"status": status, "output": _plain(output), "error": error, "order": order}
+
+    def count_items(self, run: Run, step: str) -> ItemCounts:
+        statuses = [one["status"] for one in self._items(run, step).values()]
+        return ItemCounts(len(statuses), statuses.count("succeeded"), statuses.count("failed"))
+
+    def items(self, run: Run, step: str) -> list[Item]:
+        return [_item(one) for one in self._items(run, step).values()]
+
+    def first_success(self, run: Run, step: str) -> int | None:
+        done = [one for one in self._items(run, step).values() if one["status"] == "succeeded"]
+        return min(done, key=lambda one: int(one["order"]))["index"] if done else None
+
+    def add_dependencies(self, run: Run, step: str, depends_on: Sequence[int]) -> None:
+        self._t.dependencies[run.id, step, run.visit] = list(depends_on)
+
+    # ----------------------------------------------------------------------------------------------- signals
+
+    def add_signal(
+        self,
+        run: Run,
+        name: str,
+        payload: Mapping[str, Any],
+        correlation: str | None,
+        sent_by: str | None,
+        sequence: int | None,
+    ) -> int:
+        signal_id = len(self._t.signals) + 1
+        self._t.signals.append(
+            {"id": signal_id, "run": run.id, "name": name, "payload": _plain(dict(payload)), "sequence": sequence,
+             "correlation": correlation, "by": sent_by, "at": self._database.now, "consumed": None}
+        )  # fmt: skip
+        return signal_id
+
+    def open_signals(self, run: Run, names: Sequence[str]) -> list[Signal]:
+        return [
+            Signal(one["id"], one["name"], one["payload"], one["correlation"], one["by"], one["at"])
+            for one in self._t.signals
+            if one["run"] == run.id and one["name"] in names and one["consumed"] is None and one["sequence"] is None
+        ]
+
+    def release_signals(self, run: Run, step: str) -> None:
+        for one in self._t.signals:
+            if one["run"] == run.id and one["consumed"] == (step, run.visit) and one["sequence"] is None:
+                one["consumed"] = None
+
+    def consume_signal(self, run: Run, signal_id: int, step: str) -> None:
+        self._t.signals[signal_id - 1]["consumed"] = (step, run.visit)
+
+    # ------------------------------------------------------------------------------------------------ chunks
+
+    def add_chunk(self, run: Run, step: str, chunk: Any) -> None:
+        self._t.chunks.setdefault((run.id, step, run.visit), []).append(_plain(chunk))
+
+    def chunks(self, run_id: int, step: str, visit: int) -> list[Any]:
+        return list(self._t.chunks.get((run_id, step, visit), []))
+
+    def drop_chunks(self, run: Run, step: str) -> None:
+        self._t.chunks.pop((run.id, step, run.visit), None)
+
+    # ----------------------------------------------------------------------------------------- compensations
+
+    def add_compensation(self, run: Run, step: str, handler: str, state: dict[str, Any], first: bool = False) -> None:
+        mine = [one["sequence"] for one in self._t.compensations if one["run"] == run.id]
+        self._t.compensations.append(
+            {"id": len(self._t.compensations) + 1, "run": run.id, "sequence": 0 if first else max([*mine, 0]) + 1,
+             "step": step, "visit": run.visit, "handler": handler, "state": _plain(state), "status": "pending",
+             "attempts": 0, "error": None}
+        )  # fmt: skip
+
+    def next_compensation(self, run_id: int, lock: bool = True) -> Compensation | None:
+        todo = [one for one in self.compensations(run_id) if one.status != "done"]
+        return max(todo, key=lambda one: one.sequence) if todo else None
+
+    def compensations(self, run_id: int) -> list[Compensation]:
+        mine = (one for one in self._t.compensations if one["run"] == run_id)
+        return [Compensation(**{key: one[key] for key in one if key != "run"}) for one in mine]
+
+    def finish_compensation(self, compensation_id: int, status: str, error: dict[str, Any] | None) -> None:
+        one = self._t.compensations[compensation_id - 1]
+        one |= {"status": status, "attempts": one["attempts"] + 1, "error": error}
+
+    # ------------------------------------------------------------------------------------ history and messages
+
+    def add_event(
+        self, run: Run, event: str, step: str | None, attempt: int | None, detail: dict[str, Any] | None
+    ) -> None:
+        self._t.events.append({"run": run.id, "event": event, "step": step, "attempt": attempt, "detail": detail})
+
+    def shadow(self, shadow_id: int, lock: bool = False) -> ShadowRow | None:
+        row = self._t.shadows.get(shadow_id)
+        names = ("id", "transaksi_id", "nomer_nota", "workflow_id", "worker_status", "dag_run_id", "n")
+        return None if row is None else ShadowRow(**{name: row[name] for name in names})
+
+    def insert_shadow(self, run: Run, transaksi_id: int | None, nomer_nota: str | None, payload: str) -> int:
+        shadow_id = len(self._t.shadows) + 1
+        self._t.shadows[shadow_id] = {
+            "id": shadow_id, "transaksi_id": transaksi_id, "nomer_nota": nomer_nota, "workflow_id": run.id,
+            "worker_status": "PENDING", "dag_run_id": None, "n": None, "current_step": None, "outcome": None,
+        }  # fmt: skip
+        return shadow_id
+
+    def link_shadow(self, shadow_id: int, run_id: int) -> None:
+        self._t.shadows[shadow_id]["workflow_id"] = run_id
+
+    def set_shadow(self, shadow_id: int, outcome: Outcome, current_step: str | None) -> None:
+        row = self._t.shadows[shadow_id]
+        if row["worker_status"] not in ("COMPLETED", "CANCELLED"):
+            row |= {"worker_status": outcome.worker_status, "outcome": outcome, "current_step": current_step}
+
+    def set_shadows(self, run: Run, outcome: Outcome) -> None:
+        for row in self._of(run):
+            self.set_shadow(row["id"], outcome, run.current_step)
+
+    def announce(self, run: Run, outcome: Outcome) -> None:
+        for row in self._of(run):
+            if row["id"] == run.carrier_shadow_id:
+                self.set_shadow(row["id"], outcome, run.current_step)
+                row |= {"dag_run_id": run.dag_run_id, "n": run.n}
+            else:
+                self.set_shadow(row["id"], Outcome("WAITING"), run.current_step)
+
+    def _of(self, run: Run) -> list[dict[str, Any]]:
+        return [row for row in self._t.shadows.values() if row["workflow_id"] == run.id]
+
+    def dag_run_id(self, run: Run) -> str:
+        return f"{run.workflow}__{run.idempotency_key or run.id}__{run.carrier_shadow_id}__{run.n}"
+
+    def enqueue(self, run: Run, available_at: datetime | None = None) -> None:
+        if run.carrier_shadow_id is None:
+            raise DocumentMissing(f"workflow run {run.id} has no shadow row to carry its message")
+        due = available_at or self._database.now
+        self._t.outbox.append(Message(run.id, run.carrier_shadow_id, run.dag_run_id, run.n, due))
+
+    def unsend(self, run: Run) -> None:
+        self._t.outbox[:] = [one for one in self._t.outbox if one.run_id != run.id or one.sent]
+
+    def outcome_of(self, run: Run) -> Outcome:
+        outcome: Outcome | None = self._t.shadows[run.carrier_shadow_id or 0]["outcome"]
+        return outcome or Outcome("FAILED", run.error, run.error_code)
+
+    def rerun(self, shadow_id: int, actor: str, reason: str | None) -> str:
+        run = self.lock(self._t.shadows[shadow_id]["workflow_id"])
+        if run.status != "failed":
+            raise Conflict(f"workflow {run.id} is {run.status}, only failed can be run again")
+        if run.compensation is not None:
+            raise Conflict(f"workflow {run.id} has already been compensated: start a new one")
+        run.status, run.recovered, run.waiting, run.wakes_at, run.paused_status = "running", 0, None, None, None
+        run.error_code, run.error, run.failed_n, run.failed_attempt = None, None, None, None
+        run.carrier_shadow_id, run.n = shadow_id, run.n + 1
+        run.dag_run_id = self.dag_run_id(run)
+        self.save(run)
+        self.announce(run, Outcome("PENDING"))
+        self.enqueue(run)
+        self.add_event(run, "rerun", run.current_step, None, {"actor": actor, "reason": reason})
+        return run.dag_run_id
+
+    def audit(self, actor: str, action: str, run: Run, reason: str | None, detail: dict[str, Any] | None) -> None:
+        self._t.audit.append({"actor": actor, "action": action, "run": run.id, "reason": reason})
+
+
+def _checked(run: Run) -> Run:
+    """A copy whose JSON columns went through the codec, as a database would keep them."""
+    kept = copy.deepcopy(run)
+    for name in ("payload", "state", "waiting", "counters", "error"):
+        setattr(kept, name, _plain(getattr(kept, name)))
+    return kept
+
+
+def _item(one: dict[str, Any]) -> Item:
+    return Item(one["index"], one["status"], one["attempt"], one["item"], one["output"], one["error"])

@@ -1,0 +1,69 @@
+"""The public state of a run: how a step's output merges into it, what is pruned from it, and what it may cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from everest.workflow import codec
+from everest.workflow.definition import Definition, Repeat
+from everest.workflow.ports import Run
+from everest.workflow.ticket import BudgetExceeded
+
+
+def public_part(values: dict[str, Any]) -> dict[str, Any]:
+    """Keys that begin with `_` are control values; they never reach the public state."""
+    return {key: value for key, value in values.items() if not key.startswith("_")}
+
+
+def merge(run: Run, definition: Definition, output: dict[str, Any]) -> None:
+    """Shallow, last writer wins, a None is stored. Remembers the writer of each key where pruning needs it."""
+    run.state.update(output)
+    if definition.options.prune_state_after is not None:
+        writers = run.counters.setdefault("writers", {})
+        writers.update(dict.fromkeys(output, run.transitions))
+
+
+def prune(run: Run, definition: Definition) -> None:
+    """Drops keys whose last writer lies too far back. The payload stays."""
+    keep = definition.options.prune_state_after
+    if keep is None:
+        return
+    writers = run.counters.setdefault("writers", {})
+    for key in [key for key, written in writers.items() if written <= run.transitions - keep]:
+        del writers[key]
+        if key not in run.payload:
+            run.state.pop(key, None)
+
+
+def count(run: Run, definition: Definition, what: str, more: int) -> None:
+    """Uses a budget. Raises BudgetExceeded when that is more than the definition allows."""
+    used = int(run.counters.get(what, 0)) + more
+    run.counters[what] = used
+    allowed = getattr(definition.options, f"max_{what}")
+    if allowed is not None and used > allowed:
+        raise BudgetExceeded(f"workflow {run.workflow}: {what} used {used}, max_{what} allows {allowed}")
+
+
+def check_budgets(run: Run, definition: Definition) -> None:
+    """After a step's merge. Raises BudgetExceeded: the step is rolled back, the run fails, nobody tries again."""
+    options = definition.options
+    if options.max_transitions is not None and run.transitions > options.max_transitions:
+        raise BudgetExceeded(
+            f"workflow {run.workflow}: {run.transitions} steps completed,"
+            f" max_transitions allows {options.max_transitions}"
+        )
+    if options.max_state_bytes is not None:
+        size = len(codec.dumps(run.state).encode())
+        if size > options.max_state_bytes:
+            raise BudgetExceeded(
+                f"workflow {run.workflow}: the state has {size} bytes, max_state_bytes allows {options.max_state_bytes}"
+            )
+
+
+def forget_left_loops(run: Run, definition: Definition, pointer: int) -> None:
+    """The count of a loop starts anew once the pointer stands outside of it."""
+    loops = run.counters.get("loops", {})
+    for name in list(loops):
+        step = definition.step(name)
+        if isinstance(step, Repeat) and not definition.index(step.target) <= pointer <= definition.index(name):
+            del loops[name]

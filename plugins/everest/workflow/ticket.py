@@ -1,0 +1,124 @@
+"""Who is at a step, what it may do, and what came of it: the words that engine, runner and Airflow share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from everest.errors import DocumentRefused, EverestError
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """Who a task says it is: its DAG run and the ids of the message that started it."""
+
+    dag_run_id: str
+    shadow_id: int
+    n: int
+    workflow_id: int | None = None
+    transaksi_id: int | None = None
+
+    @classmethod
+    def from_conf(cls, dag_run_id: str, conf: dict[str, Any]) -> Ticket:
+        """Raises DocumentRefused when the DAG run was started without the ids of a message."""
+        try:
+            ids = {name: int(conf[name]) for name in ("workflow_id", "transaksi_id") if conf.get(name) is not None}
+            return cls(dag_run_id=dag_run_id, shadow_id=int(conf["shadow_id"]), n=int(conf.get("n", 1)), **ids)
+        except (KeyError, TypeError, ValueError):
+            raise DocumentRefused(
+                f"DAG run {dag_run_id} carries no shadow_id; jobs start through the queue, not by hand", code=404
+            ) from None
+
+
+@dataclass(frozen=True)
+class Token:
+    """The right to commit one try of a step: valid while no newer try and no newer DAG run has begun. branch: of a
+    parallel group, or the slot of a for_each."""
+
+    run_id: int
+    dag_run_id: str
+    n: int
+    step: str
+    visit: int
+    attempt: int
+    branch: str = ""
+
+
+@dataclass(frozen=True)
+class Go:
+    """Run the handler on this state, then settle with this token."""
+
+    token: Token
+    state: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The step (or branch) is recorded, or was skipped by a branch; the DAG run goes on."""
+
+
+@dataclass(frozen=True)
+class Leave:
+    """This DAG run has nothing (more) to do: the rest of it is skipped, green."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Forward:
+    """The step is recorded; the next task of this DAG run goes on."""
+
+    next_step: str
+
+
+Result = Forward | Replay | Leave
+
+
+class Fenced(EverestError):
+    """A newer try, a newer DAG run or a final status owns this step; nothing of this try was written."""
+
+    code = 409
+
+
+class ItemFenced(Fenced):
+    """An item of a for_each is in other hands; the slot goes on with the next."""
+
+
+class BudgetExceeded(EverestError):
+    """A limit of the workflow's definition is used up."""
+
+    code = 422
+
+
+class ItemFailed(EverestError):
+    """An item of a for_each failed for good."""
+
+    code = 500
+
+
+@dataclass(frozen=True)
+class StepContext:
+    """What a handler gets beside the state.
+
+    tx: the open transaction: what is written there commits with the step, exactly once. key: the same at every try,
+    for effects outside the database. item, index: of a for_each, else None.
+    """
+
+    tx: Any
+    now: datetime
+    workflow_id: int
+    step: str
+    visit: int
+    attempt: int
+    shadow_id: int
+    dag_run_id: str
+    n: int
+    branch: str = ""
+    item: Any = None
+    index: int | None = None
+
+    @property
+    def key(self) -> str:
+        parts = [self.workflow_id, self.step, self.visit, self.branch if self.index is None else self.index]
+        return ":".join(str(part) for part in parts if part != "")
