@@ -13,7 +13,7 @@ from typing import Any
 from everest.opname.steps import Step, clean_duplicate_notas, compute_variance, post_jurnal
 from everest.opname.workflow import post_opname
 from everest.settings import Settings
-from everest.workflow.definition import workflow
+from everest.workflow.builder import workflow
 
 TIMEOUT = timedelta(seconds=3)
 """Of one try; a step that is not in trouble needs a fraction of it."""

@@ -14,7 +14,8 @@ from everest.errors import DocumentRefused
 from everest.settings import MysqlUrl, Settings
 from everest.store.unit_of_work import Database
 from everest.workflow import engine, runner
-from everest.workflow.definition import Definition, workflow
+from everest.workflow.builder import workflow
+from everest.workflow.definition import Definition
 from everest.workflow.engine import Leave, Ticket
 from ingest_consumer import shadow as jobs
 from tests import builders
