@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any
 
 import pytest
+
 from everest.errors import Conflict
 from everest.workflow import control, engine
 from everest.workflow.builder import workflow
 from everest.workflow.ticket import Fenced
-
 from tests.workflow.world import MysqlWorld, World, gives
 
 
@@ -64,9 +64,13 @@ def test_062_a_step_in_flight_cannot_commit_any_more(world: World) -> None:
         start = engine.begin(tx, built, ticket, "a")
     world.do(run_id, control.cancel, "budi")
 
-    with pytest.raises(Fenced, match="cancelled"), world.transaction() as tx:
-        tx.write("leaked")
-        engine.settle(tx, built, start.token, {"a": 1})
+    def commits() -> None:
+        with world.transaction() as tx:
+            tx.write("leaked")
+            engine.settle(tx, built, start.token, {"a": 1})
+
+    with pytest.raises(Fenced, match="cancelled"):
+        commits()
 
     assert (world.status(run_id), world.state(run_id), world.effects) == ("cancelled", {}, [])
 
@@ -136,7 +140,11 @@ def test_065_every_pass_of_a_loop_is_undone_once(world: World) -> None:
         return {"n": state.get("n", 0) + 1}
 
     built = (
-        workflow("loops").then(counts, compensate_with=undo).repeat_until("counts", "n", 3).wait_for_signal("go").build()
+        workflow("loops")
+        .then(counts, compensate_with=undo)
+        .repeat_until("counts", "n", 3)
+        .wait_for_signal("go")
+        .build()
     )
     run_id = world.begin(built)
 

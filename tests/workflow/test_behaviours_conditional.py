@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from everest.workflow.builder import workflow
-
 from tests.workflow.world import World, gives
 
 

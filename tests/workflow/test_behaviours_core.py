@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from everest.errors import Conflict, DefinitionError, DocumentMissing
 from everest.workflow import control
 from everest.workflow.builder import workflow
 from everest.workflow.ticket import Forward
-
 from tests.workflow.world import World, gives
 
 THREE = (
@@ -56,7 +56,9 @@ def test_002_payload_and_every_output_are_visible_later(world: World) -> None:
         seen.append(dict(state))
         return {"d": None}
 
-    run_id = world.begin(workflow("looks").then(gives(a=1), name="a").then(gives(b=2), name="b").then(look).build(), {"p": 0})
+    run_id = world.begin(
+        workflow("looks").then(gives(a=1), name="a").then(gives(b=2), name="b").then(look).build(), {"p": 0}
+    )
 
     assert seen == [{"p": 0, "a": 1, "b": 2}]
     assert world.state(run_id) == {"p": 0, "a": 1, "b": 2, "d": None}, "a returned None is stored"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+
 from everest.errors import DefinitionError
 from everest.workflow import control
 from everest.workflow.builder import workflow
-
 from tests.workflow.world import World, gives
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
 import pytest
+
 from everest.errors import DocumentRefused
 from everest.workflow import control
 from everest.workflow.builder import workflow
-
+from everest.workflow.runner import run_step
 from tests.workflow.world import World, gives
 
 
@@ -27,7 +29,9 @@ def held(world: World, count: int) -> list[int]:
 
 def test_054_a_wait_for_another_run_ends_with_its_public_state(world: World) -> None:
     (other,) = held(world, 1)
-    run_id = world.begin(workflow("waits").wait_for_workflow(other, result_key="other").then(gives(z=1), name="z").build())
+    run_id = world.begin(
+        workflow("waits").wait_for_workflow(other, result_key="other").then(gives(z=1), name="z").build()
+    )
     assert (world.status(run_id), world.waiting(run_id)["remaining"]) == ("waiting_for_workflows", [other])
     assert (world.job(run_id), world.messages(run_id)) == ("WAITING", [])
 
@@ -160,8 +164,6 @@ def test_059_any_number_of_tries_starts_one_child_per_item(world: World) -> None
 
     opened: list[int] = []
 
-    from contextlib import contextmanager
-
     @contextmanager
     def loses_the_second_commit() -> Any:
         opened.append(1)
@@ -169,8 +171,6 @@ def test_059_any_number_of_tries_starts_one_child_per_item(world: World) -> None
             yield tx
             if len(opened) == 2:
                 raise Lost
-
-    from everest.workflow.runner import run_step
 
     with pytest.raises(Lost):
         run_step(built, ticket, "start_workflows", loses_the_second_commit, is_last_try=False)

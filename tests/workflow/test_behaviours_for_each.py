@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
+
 from everest.errors import DocumentRefused
 from everest.workflow import control, engine, fanout
 from everest.workflow.builder import workflow
 from everest.workflow.runner import run_step
 from everest.workflow.ticket import Fenced, Forward, Go, Replay
-
 from tests.workflow.world import MysqlWorld, World, gives
 
 PLAN = gives(items=["x", "y", "z"])
@@ -36,7 +38,10 @@ class Work:
 
 def test_025_planner_items_reducer_and_what_comes_after(world: World) -> None:
     def reduce(state: dict[str, Any], step: Any) -> dict[str, Any]:
-        return {"joined": "".join(one["done"] for one in state["each"]["results"].values()), "items_key": state["items"]}
+        return {
+            "joined": "".join(one["done"] for one in state["each"]["results"].values()),
+            "items_key": state["items"],
+        }
 
     built = (
         workflow("fans")
@@ -64,8 +69,6 @@ def claimed(world: World, definition: Any, start: Any, slot: str) -> fanout.Clai
 
 
 def _token(start: Any, slot: str) -> Any:
-    from dataclasses import replace
-
     return replace(start.token, branch=slot)
 
 
@@ -155,8 +158,6 @@ def test_026_a_slot_that_comes_when_the_step_is_settled_is_no_failure(mysql_worl
 
 
 def _with(definition: Any, handler: Any) -> Any:
-    from dataclasses import replace
-
     steps = tuple(replace(one, handler=handler) if one.name == "work" else one for one in definition.steps)
     return replace(definition, steps=steps)
 
@@ -184,7 +185,11 @@ def test_027_a_quorum_stays_open_after_a_failure_and_goes_on_at_the_second_succe
 def test_028_a_quorum_of_all_fails_with_its_first_failure(world: World) -> None:
     work = Work(y=1)
     built = (
-        workflow("every").then(PLAN, name="plan").for_each("items", work, mode="quorum", quorum=3).max_attempts(1).build()
+        workflow("every")
+        .then(PLAN, name="plan")
+        .for_each("items", work, mode="quorum", quorum=3)
+        .max_attempts(1)
+        .build()
     )
 
     run_id = world.begin(built)
@@ -242,8 +247,6 @@ def test_031_a_reducer_may_name_the_next_step(world: World) -> None:
 
 @pytest.mark.parametrize("slots", [2, 3])
 def test_025_slots_side_by_side_run_every_item_once(mysql_world: MysqlWorld, slots: int) -> None:
-    import threading
-
     world = mysql_world
     work = Work()
     built = workflow("slots").for_each("items", work, result_key="each").then(gives(), name="after").build()

@@ -7,11 +7,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+
 from everest.errors import Conflict
 from everest.workflow import control
 from everest.workflow.builder import workflow
 from everest.workflow.ticket import BudgetExceeded
-
 from tests.workflow.world import MysqlWorld, World, gives
 
 KEYED = workflow("keyed").then(gives(a=1), name="a").build()

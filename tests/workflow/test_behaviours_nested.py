@@ -6,7 +6,6 @@ from typing import Any
 
 from everest.workflow import control
 from everest.workflow.builder import workflow
-
 from tests.workflow.world import World, gives
 
 CHILD = workflow("child").then(gives(c=1, _hidden=1), name="work").build()

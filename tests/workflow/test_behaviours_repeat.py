@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from everest.errors import DefinitionError
 from everest.workflow import control
 from everest.workflow.builder import Builder, workflow
-
 from tests.workflow.world import World, gives
 
 
@@ -18,7 +18,9 @@ def counts(state: dict[str, Any], step: Any) -> dict[str, Any]:
 
 
 def test_032_until_runs_three_times_and_falls_through(world: World) -> None:
-    run_id = world.begin(workflow("until").then(counts).repeat_until("counts", "n", 3).then(gives(z=1), name="z").build())
+    run_id = world.begin(
+        workflow("until").then(counts).repeat_until("counts", "n", 3).then(gives(z=1), name="z").build()
+    )
 
     assert (world.status(run_id), world.state(run_id)) == ("completed", {"n": 3, "z": 1})
     assert world.effects == [1, 2, 3, "z"]

@@ -6,10 +6,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+
 from everest.errors import Conflict, DocumentMissing
 from everest.workflow import control
 from everest.workflow.builder import workflow
-
 from tests.workflow.world import World, gives
 
 GATE = workflow("gate").then(gives(a=1), name="a").wait_for_signal("go").then(gives(z=1), name="z").build()
@@ -71,7 +71,9 @@ def test_046_two_gates_as_first_and_as_last_step(world: World) -> None:
 
 
 def test_047_every_signal_is_stored_in_order_duplicates_too_and_serves_one_wait(world: World) -> None:
-    built = workflow("queue").wait_for_signal("go", result_key="one").wait_for_signal("go", name="again", result_key="two")
+    built = (
+        workflow("queue").wait_for_signal("go", result_key="one").wait_for_signal("go", name="again", result_key="two")
+    )
     run_id = world.start(built.build())
     for number in (1, 1, 3):
         world.do(run_id, control.signal, "go", {"n": number})

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from everest.errors import EverestError
 from everest.workflow import control, engine
 from everest.workflow.builder import workflow
-
 from tests.workflow.world import World, gives
 
 
