@@ -64,9 +64,13 @@ def test_062_a_step_in_flight_cannot_commit_any_more(world: World) -> None:
         start = engine.begin(tx, built, ticket, "a")
     world.do(run_id, control.cancel, "budi")
 
-    with pytest.raises(Fenced, match="cancelled"), world.transaction() as tx:
-        tx.write("leaked")
-        engine.settle(tx, built, start.token, {"a": 1})
+    def commits() -> None:
+        with world.transaction() as tx:
+            tx.write("leaked")
+            engine.settle(tx, built, start.token, {"a": 1})
+
+    with pytest.raises(Fenced, match="cancelled"):
+        commits()
 
     assert (world.status(run_id), world.state(run_id), world.effects) == ("cancelled", {}, [])
 

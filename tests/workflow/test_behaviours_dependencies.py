@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from everest.errors import DocumentRefused
 from everest.workflow import control
 from everest.workflow.builder import workflow
+from everest.workflow.runner import run_step
 from tests.workflow.world import World, gives
 
 
@@ -162,8 +164,6 @@ def test_059_any_number_of_tries_starts_one_child_per_item(world: World) -> None
 
     opened: list[int] = []
 
-    from contextlib import contextmanager
-
     @contextmanager
     def loses_the_second_commit() -> Any:
         opened.append(1)
@@ -171,8 +171,6 @@ def test_059_any_number_of_tries_starts_one_child_per_item(world: World) -> None
             yield tx
             if len(opened) == 2:
                 raise Lost
-
-    from everest.workflow.runner import run_step
 
     with pytest.raises(Lost):
         run_step(built, ticket, "start_workflows", loses_the_second_commit, is_last_try=False)

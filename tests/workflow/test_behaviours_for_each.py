@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -67,8 +69,6 @@ def claimed(world: World, definition: Any, start: Any, slot: str) -> fanout.Clai
 
 
 def _token(start: Any, slot: str) -> Any:
-    from dataclasses import replace
-
     return replace(start.token, branch=slot)
 
 
@@ -158,8 +158,6 @@ def test_026_a_slot_that_comes_when_the_step_is_settled_is_no_failure(mysql_worl
 
 
 def _with(definition: Any, handler: Any) -> Any:
-    from dataclasses import replace
-
     steps = tuple(replace(one, handler=handler) if one.name == "work" else one for one in definition.steps)
     return replace(definition, steps=steps)
 
@@ -249,8 +247,6 @@ def test_031_a_reducer_may_name_the_next_step(world: World) -> None:
 
 @pytest.mark.parametrize("slots", [2, 3])
 def test_025_slots_side_by_side_run_every_item_once(mysql_world: MysqlWorld, slots: int) -> None:
-    import threading
-
     world = mysql_world
     work = Work()
     built = workflow("slots").for_each("items", work, result_key="each").then(gives(), name="after").build()

@@ -9,6 +9,7 @@ from typing import Any
 
 from everest.workflow import control, engine
 from everest.workflow.builder import workflow
+from everest.workflow.runner import run_step
 from everest.workflow.ticket import Forward, Go, Leave, Replay
 from tests.workflow.world import MysqlWorld, World, gives
 
@@ -49,8 +50,6 @@ def test_018_branches_in_two_sessions_commit_side_by_side(mysql_world: MysqlWorl
     results: list[Any] = []
 
     def branch(name: str) -> None:
-        from everest.workflow.runner import run_step
-
         results.append(run_step(built, ticket, "parallel", world.another().transaction, True, branch=name))
 
     workers = [threading.Thread(target=branch, args=(name,)) for name in ("left", "right")]

@@ -23,6 +23,7 @@ from everest.workflow.inline import Inline
 from everest.workflow.memory import Message
 from everest.workflow.runner import run_step
 from everest.workflow.ticket import Result, Ticket
+from ingest_consumer import relay
 from ingest_consumer import shadow as jobs
 from tests import builders
 
@@ -280,8 +281,6 @@ class MysqlWorld(World):
 
     def _due(self) -> Message | None:
         """The relay: wakes the jobs whose timers came due, then takes the oldest message that is due."""
-        from ingest_consumer import relay
-
         with self.database.transaction() as tx:
             for body, shadow_id, dag_run_id in list(
                 jobs.queries.due_of_waiting(tx.conn, exchange=jobs.JOBS_EXCHANGE, batch=100)

@@ -167,7 +167,7 @@ def fail_run(tx: Transaction, definition: Definition | None, run: Run, error: Ex
     code, message, problems = describe(error)
     detail = {"status": "error", "code": code, "message": message, "errors": problems}
     if token is not None:
-        tx.runs.finish_step(run, token.step, token.branch, "failed", None, detail)
+        tx.runs.finish_step(run, token.step, token.branch, "failed", None, {**detail, "type": type(error).__name__})
     run.status = "failed"
     run.error_code, run.error = code, detail
     run.failed_n, run.failed_attempt = run.n, token.attempt if token else None

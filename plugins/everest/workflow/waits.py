@@ -213,6 +213,12 @@ def answer(
     if is_satisfied(step, waiting):
         raise Conflict(f"workflow {run.id} has its answer already")
     name = step.names[0]
+    if not _matches(step, waiting, Signal(0, name, payload, None, who, tx.now)):
+        wanted = dict(step.match_payload or {})
+        if step.correlation_key is not None:
+            wanted[step.correlation_key] = waiting["correlation"]["value"]
+        told = ", ".join(f"{key} = {value}" for key, value in wanted.items())
+        raise Conflict(f"workflow {run.id} waits for an answer whose payload has {told}")
     signal_id = tx.runs.add_signal(run, name, payload, None, who, waiting["sequence"])
     tx.runs.consume_signal(run, signal_id, step.name)
     said = {"payload": payload, "by": who, "at": tx.now, "reason": reason}

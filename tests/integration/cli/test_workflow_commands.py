@@ -1,0 +1,375 @@
+"""What an operator types about workflows and what comes back: tables for people, JSON for programs, exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from closing_example.workflow import MONTHLY_CLOSING
+from everest.cli import output
+from everest.settings import MysqlUrl
+from everest.workflow.builder import workflow
+from tests import builders
+from tests.builders import rows
+from tests.integration.cli.conftest import Everest, answer
+from tests.workflow.world import MysqlWorld, gives
+
+AUGUST = '{"bulan": "2026-08"}'
+
+
+@pytest.fixture
+def world(database: MysqlUrl, connection: Any, everest: Everest) -> Iterator[MysqlWorld]:
+    """Relay, consumer and Airflow for what the commands set off; its clock is ahead of theirs, so all is due."""
+    builders.warehouse(connection, "GD-B")
+    opened = MysqlWorld(database)
+    opened.database.move_clock(datetime.now(UTC) + timedelta(hours=1) - opened.now)
+    opened.know(MONTHLY_CLOSING)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def closing(everest: Everest, world: MysqlWorld) -> int:
+    """A closing that waits for its first approval."""
+    run_id = answer(everest("workflow", "dispatch", "monthly_closing", "--payload", AUGUST, "--json"))["workflow_id"]
+    world.walk()
+    return int(run_id)
+
+
+def audited(connection: Any) -> list[tuple[str, str | None]]:
+    """What people did, by whom: the system's own account."""
+    connection.commit()
+    found = rows(connection, "SELECT actor, action, reason FROM audit_log WHERE actor <> 'monthly_closing' ORDER BY id")
+    assert {row["actor"] for row in found} <= {output.operator()}
+    return [(row["action"], row["reason"]) for row in found]
+
+
+# ------------------------------------------------------------------------------------------------------ dispatch
+
+
+def test_dispatch_starts_once_per_key_and_says_so(everest: Everest, connection: Any) -> None:
+    first = everest("workflow", "dispatch", "monthly_closing", "--payload", AUGUST)
+    second = everest("workflow", "dispatch", "monthly_closing", "--payload", AUGUST, "--json")
+    other = everest("workflow", "dispatch", "monthly_closing", "--payload", '{"bulan": "x"}', "--key", "2026-08")
+
+    assert "Workflow 1 (monthly_closing) is on its way" in first.stdout
+    assert (answer(second)["workflow_id"], answer(second)["existed"]) == (1, True)
+    assert (other.exit_code, "has another payload" in other.stderr) == (3, True)
+    assert audited(connection) == [("dispatch", None)]
+
+
+def test_dispatch_takes_a_file_and_keeps_amounts_exact(everest: Everest, tmp_path: Any, world: MysqlWorld) -> None:
+    file = tmp_path / "payload.json"
+    file.write_text('{"bulan": "2026-08", "batas": 0.1, "sejak": {"$date": "2026-08-01"}}')
+
+    run_id = answer(everest("workflow", "dispatch", "monthly_closing", "--payload", f"@{file}", "--json"))[
+        "workflow_id"
+    ]
+
+    assert world.run(run_id).payload["batas"] == Decimal("0.1")
+    assert f"{world.run(run_id).payload['sejak']:%d.%m.%Y}" == "01.08.2026"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (
+            ("dispatch", "yearly"),
+            4,
+            "this site runs no workflow yearly; it runs closing_report, monthly_closing, opnam",
+        ),
+        (("dispatch", "monthly_closing"), 1, "the payload does not fill the key '{bulan}'"),
+        (("dispatch", "monthly_closing", "--payload", "{"), 2, "not JSON"),
+        (("dispatch", "monthly_closing", "--payload", "[1]"), 2, "must be a JSON object"),
+        (("dispatch", "monthly_closing", "--payload", '{"a": NaN}'), 2, "NaN is no number"),
+        (("dispatch", "monthly_closing", "--payload", "@/no/such"), 2, "No such file"),
+        (("show", "99"), 4, "there is no workflow run 99"),
+        (("show", "monthly_closing:1999-01"), 4, "there is no workflow run monthly_closing:1999-01"),
+        (("timeline", "99"), 4, "there is no workflow run 99"),
+        (("pause", "99"), 4, "there is no workflow run 99"),
+        (("cancel", "99"), 4, "there is no workflow run 99"),
+        (("list", "--older-than", "1w"), 2, "write 90m, 12h or 7d"),
+        (("purge", "--older-than", "1h"), 2, "must be at least 1d"),
+    ],
+)
+def test_what_cannot_be_is_said_with_an_exit_code(
+    everest: Everest, arguments: tuple[str, ...], code: int, sentence: str
+) -> None:
+    result = everest("workflow", *arguments)
+
+    assert result.exit_code == code
+    assert sentence in " ".join(result.stderr.split())
+
+
+# ------------------------------------------------------------------------------------------------------- looking
+
+
+def test_11_48_show_tells_where_it_stands_what_it_waits_for_and_what_to_do(everest: Everest, closing: int) -> None:
+    shown = everest("workflow", "show", "monthly_closing:2026-08").stdout
+    found = answer(everest("workflow", "show", str(closing), "--json"))
+
+    assert "warehouse_head_approves (4 of 10)" in shown
+    assert "remaining: kepala_gudang" in shown
+    assert f"workflow approve {closing}" in shown
+    assert f"workflow reject {closing} --reason" in shown
+    assert (found["position"], found["total_steps"], found["definition"]) == (4, 10, "deployed")
+    assert found["definition_hash"] == MONTHLY_CLOSING.definition_hash
+    assert found["waiting"] | {"kind": "approval", "names": ["kepala_gudang"], "sequence": 1} == found["waiting"]
+    assert found["state"]["gudang"] == ["GD-A", "GD-B"]
+    assert found["waiting"]["until"].startswith("20")
+    budgets = {one["name"]: (one["used"], one["limit"]) for one in found["budgets"]}
+    assert (budgets["transitions"], budgets["for_each_items"]) == ((3, None), (2, None))
+    assert [(one["n"], one["dag_run_id"].startswith("monthly_closing__2026-08__")) for one in found["dag_runs"]] == [
+        (2, True),
+        (1, True),
+    ]
+    assert found["compensation"] is None
+    assert [one["step"] for one in found["compensations"]] == ["open_closing"]
+
+
+def test_show_tells_parent_and_children(everest: Everest, closing: int, world: MysqlWorld) -> None:
+    for _ in range(3):
+        assert everest("workflow", "approve", str(closing)).exit_code == 0
+        world.walk()
+
+    parent = answer(everest("workflow", "show", str(closing), "--json"))
+    (child,) = parent["children"]
+    nested = answer(everest("workflow", "show", str(child["id"]), "--json"))
+
+    assert (parent["status"], parent["children_by_status"]) == ("completed", {"completed": 1})
+    assert nested["parent"] | {"id": closing, "step": "file_report", "is_nested": True} == nested["parent"]
+    assert "closing_report" in everest("workflow", "show", str(closing)).stdout
+
+
+def test_11_show_hides_control_values_and_12_list_filters_and_pages(
+    everest: Everest, world: MysqlWorld, connection: Any
+) -> None:
+    hidden = workflow("hides").then(gives(_secret=1, open=2), name="only").build()
+    ids = [world.begin(hidden) for _ in range(3)]
+    waiting = world.begin(workflow("waits").wait_for_signal("go").build())
+
+    state = answer(everest("workflow", "show", str(ids[0]), "--json"))["state"]
+    done = answer(everest("workflow", "list", "--status", "completed", "--size", "2", "--json"))
+    rest = answer(everest("workflow", "list", "--status", "completed", "--before", str(done["before"]), "--json"))
+
+    assert state == {"open": 2}
+    assert [one["id"] for one in [*done["runs"], *rest["runs"]]] == ids[::-1]
+    assert rest["before"] is None
+    assert [one["id"] for one in answer(everest("workflow", "list", "--workflow", "waits", "--json"))["runs"]] == [
+        waiting
+    ]
+    assert answer(everest("workflow", "list", "--older-than", "1d", "--json"))["runs"] == []
+    assert len(answer(everest("workflow", "list", "--newer-than", "1d", "--json"))["runs"]) == 4
+    table = everest("workflow", "list").stdout
+    assert all(word in table for word in ("hides", "completed", "waiting_for_signal", "go"))
+    assert "No such runs." in everest("workflow", "list", "--status", "paused").stdout
+
+
+def test_84_the_timeline_is_paged_and_tells_every_try(everest: Everest, closing: int) -> None:
+    first = answer(everest("workflow", "timeline", str(closing), "--size", "3", "--json"))
+    rest = answer(everest("workflow", "timeline", str(closing), "--after", str(first["after"]), "--json"))
+
+    events = [(one["event"], one["step"], one["attempt"]) for one in [*first["events"], *rest["events"]]]
+    assert events[:3] == [
+        ("dispatched", None, None),
+        ("started", "list_warehouses", 1),
+        ("completed", "list_warehouses", 1),
+    ]
+    assert events[-1][0] == "parked"
+    assert rest["after"] is None
+    assert "More: --after" in everest("workflow", "timeline", str(closing), "--size", "3").stdout
+
+
+def test_a_definition_that_is_not_deployed_is_said(everest: Everest, world: MysqlWorld) -> None:
+    run_id = world.begin(workflow("elsewhere").wait_for_signal("go").build())
+
+    found = answer(everest("workflow", "show", str(run_id), "--json"))
+    signal = everest("workflow", "signal", str(run_id), "go")
+
+    assert (found["definition"], found["position"], found["total_steps"]) == ("missing", None, None)
+    assert (signal.exit_code, "is not deployed here" in signal.stderr) == (3, True)
+    assert everest("workflow", "pause", str(run_id)).exit_code == 0
+    assert everest("workflow", "cancel", str(run_id)).exit_code == 0
+    assert world.status(run_id) == "cancelled"
+
+
+def test_rows_of_a_workflow_cannot_speak_to_the_terminal(everest: Everest, world: MysqlWorld) -> None:
+    evil = "\x1b[2J[red]evil"
+    run_id = world.begin(workflow("speaks").then(gives(word=evil), name="only").build(), {"p": evil}, key=evil)
+
+    shown = everest("workflow", "show", str(run_id)).stdout + everest("workflow", "list").stdout
+
+    assert "\x1b" not in shown
+    assert "[red]evil" in shown
+
+
+# ------------------------------------------------------------------------------------------------------ answering
+
+
+def test_approving_to_the_end_is_audited_with_who_and_why(
+    everest: Everest, closing: int, world: MysqlWorld, connection: Any
+) -> None:
+    said = everest("workflow", "approve", str(closing), "--reason", "stok cocok", "--question", "1")
+    world.walk()
+    everest("workflow", "approve", "monthly_closing:2026-08")
+    world.walk()
+    everest("workflow", "reject", str(closing), "--reason", "tambah catatan")
+    world.walk()
+    last = answer(everest("workflow", "approve", str(closing), "--json"))
+    world.walk()
+
+    assert f"Workflow {closing} (monthly_closing) is approved." in said.stdout
+    assert (last["workflow_id"], last["current_step"]) == (closing, "reviewer_decides")
+    assert world.status(closing) == "completed"
+    assert world.state(closing)["kepala_gudang"]["by"] == output.operator()
+    assert audited(connection) == [
+        ("dispatch", None),
+        ("approve", "stok cocok"),
+        ("approve", None),
+        ("reject", "tambah catatan"),
+        ("approve", None),
+    ]
+
+
+def test_a_late_answer_to_an_older_question_is_a_conflict(everest: Everest, closing: int, world: MysqlWorld) -> None:
+    everest("workflow", "approve", str(closing))
+    twice = everest("workflow", "approve", str(closing))
+    world.walk()
+
+    late = everest("workflow", "approve", str(closing), "--question", "1", "--json")
+
+    assert (twice.exit_code, "has its answer already" in twice.stderr) == (3, True)
+    assert (late.exit_code, answer(late)["code"]) == (3, 409)
+    assert "waits for something else by now" in answer(late)["message"]
+
+
+def test_a_refused_approval_fails_and_retry_asks_again(everest: Everest, closing: int, world: MysqlWorld) -> None:
+    everest("workflow", "reject", str(closing), "--reason", "belum dihitung")
+    world.walk()
+    shown = everest("workflow", "show", str(closing)).stdout
+    assert "403: ditolak oleh" in shown
+    assert f"workflow retry {closing}" in shown
+
+    again = everest("workflow", "retry", str(closing), "--reason", "sudah dihitung")
+    world.walk()
+
+    assert "runs again" in again.stdout
+    assert world.status(closing) == "waiting_for_signal"
+    assert everest("workflow", "retry", str(closing)).exit_code == 3
+
+
+def test_pause_and_resume(everest: Everest, closing: int, world: MysqlWorld, connection: Any) -> None:
+    paused = everest("workflow", "pause", str(closing), "--reason", "libur")
+    again = everest("workflow", "pause", str(closing))
+    resumed = everest("workflow", "resume", str(closing), "--json")
+
+    assert "It is paused, at warehouse_head_approves" in paused.stdout
+    assert (again.exit_code, "is paused" in again.stderr) == (3, True)
+    assert answer(resumed)["workflow_status"] == "waiting_for_signal"
+    assert everest("workflow", "resume", str(closing)).exit_code == 3
+    assert audited(connection)[1:] == [("pause", "libur"), ("resume", None)]
+
+
+def test_signals_and_inputs_reach_the_wait(
+    everest: Everest, world: MysqlWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from everest import bootstrap
+
+    asks = (
+        workflow("asks")
+        .wait_for_signal("paid", correlation_key="invoice", result_key="paid")
+        .wait_for_input(result_key="form")
+        .build()
+    )
+    monkeypatch.setattr(bootstrap, "deployed", lambda name, version: {"asks": asks}.get(name))
+    run_id = world.begin(asks, {"invoice": "F-1"})
+
+    everest("workflow", "signal", str(run_id), "paid", "--correlation", "F-2", "--payload", '{"amount": 9.50}')
+    world.walk()
+    assert "only with invoice = F-1" in everest("workflow", "show", str(run_id)).stdout
+    everest("workflow", "signal", str(run_id), "paid", "--correlation", "F-1", "--payload", '{"amount": 1.50}')
+    world.walk()
+    assert f"workflow input {run_id}" in everest("workflow", "show", str(run_id)).stdout
+    everest("workflow", "input", str(run_id), "--payload", '{"name": "Budi"}')
+    world.walk()
+
+    assert world.status(run_id) == "completed"
+    assert (world.state(run_id)["paid"], world.state(run_id)["form"]) == ({"amount": Decimal("1.50")}, {"name": "Budi"})
+    assert everest("workflow", "signal", str(run_id), "paid").exit_code == 3
+
+
+# ----------------------------------------------------------------------------------------------------- cancelling
+
+
+def test_cancel_undoes_newest_first_and_says_so(everest: Everest, closing: int, world: MysqlWorld) -> None:
+    done = everest("workflow", "cancel", str(closing), "--reason", "salah bulan")
+    again = everest("workflow", "cancel", str(closing))
+
+    assert done.exit_code == 0
+    assert "is cancelled; undone, in this order: open_closing, on_cancel." in done.stdout
+    assert (again.exit_code, "is cancelled" in again.stderr) == (3, True)
+    noted = world.rows("SELECT action FROM audit_log WHERE actor = 'monthly_closing' ORDER BY id DESC LIMIT 2")
+    assert [row["action"] for row in noted] == ["closing_cancelled", "closing_withdrawn"]
+
+
+def test_13_a_compensation_that_fails_is_said_and_can_be_tried_again(
+    everest: Everest, closing: int, world: MysqlWorld, monkeypatch: pytest.MonkeyPatch, connection: Any
+) -> None:
+    from closing_example import rows as tables
+
+    note = tables.note
+    monkeypatch.setattr(tables, "note", lambda *told: (_ for _ in ()).throw(OSError("printer on fire")))
+
+    failed = everest("workflow", "cancel", str(closing))
+    shown = everest("workflow", "show", str(closing)).stdout
+    programs = everest("workflow", "compensate", str(closing), "--json")
+    monkeypatch.setattr(tables, "note", note)
+    mended = everest("workflow", "compensate", str(closing))
+
+    assert (failed.exit_code, programs.exit_code, mended.exit_code) == (1, 1, 0)
+    assert "NOT undone: open_closing: kesalahan program: OSError: printer on fire" in failed.stderr
+    assert f"python -m everest workflow compensate {closing}" in failed.stderr
+    assert "STUCK" in shown
+    assert (answer(programs)["status"], answer(programs)["compensation"]) == ("error", "failed")
+    assert world.status(closing) == "cancelled"
+    assert everest("workflow", "compensate", str(closing)).exit_code == 3
+    assert [action for action, _ in audited(connection)] == ["dispatch", "cancel", "compensate", "compensate"]
+
+
+def test_cancel_takes_nested_runs_along_and_undoes_them_first(
+    everest: Everest, world: MysqlWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from everest import bootstrap
+
+    undo = gives()
+    inner = workflow("inner").then(gives(), name="made_inside", compensate_with=undo).wait_for_signal("never").build()
+    outer = workflow("outer").then(gives(), name="made_outside", compensate_with=undo).run_workflow(inner).build()
+    known = {"inner": inner, "outer": outer}
+    monkeypatch.setattr(bootstrap, "deployed", lambda name, version: known.get(name))
+    monkeypatch.setattr(bootstrap, "definitions", lambda: known)
+    monkeypatch.setattr("everest.store.unit_of_work.UnitOfWork.write", lambda tx, effect: None, raising=False)
+    run_id = world.begin(outer)
+
+    done = everest("workflow", "cancel", str(run_id))
+
+    assert "is cancelled with 1 nested; undone, in this order: made_inside, made_outside." in done.stdout
+    assert {world.status(one) for one in world.all_runs()} == {"cancelled"}
+
+
+def test_the_help_is_in_the_order_of_use(everest: Everest) -> None:
+    shown = everest("workflow", "--help").stdout
+    commands = "list show timeline dispatch pause resume retry cancel signal approve reject input compensate purge"
+
+    assert [line.split()[0] for line in shown.split("Commands:")[1].split("\n") if line.strip()] == commands.split()
+
+
+def test_every_command_answers_programs_in_json(everest: Everest, closing: int) -> None:
+    for command in (["list"], ["show", str(closing)], ["timeline", str(closing)], ["purge", "--dry-run"]):
+        assert json.loads(everest("workflow", *command, "--json").stdout)
+    refused = everest("workflow", "resume", str(closing), "--json")
+    assert (refused.exit_code, answer(refused)["status"]) == (3, "error")
