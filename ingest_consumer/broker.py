@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import pika
+import pika.data
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import AMQPError
 
@@ -39,3 +40,25 @@ def close_quietly(thing: pika.BlockingConnection | BlockingChannel | None) -> No
 
 def headers_of(properties: pika.BasicProperties) -> dict[str, Any]:
     return dict(properties.headers or {})
+
+
+# ---------------------------------------------------------------------------------------- a header pika cannot read
+
+_decode_value = pika.data.decode_value
+
+
+def _value(encoded: bytes, offset: int) -> tuple[Any, int]:
+    """A header's value, None for a timestamp beyond Python's years, and where the next one begins."""
+    try:
+        value, end = _decode_value(encoded, offset)
+    except (ValueError, OverflowError, OSError):
+        if encoded[offset : offset + 1] != b"T":
+            raise
+        return None, offset + 9  # its kind and eight bytes
+    return value, end
+
+
+# A sender that counts in milliseconds where AMQP means seconds: pika drops the connection over it, the message
+# comes back, and no worker ever gets past it. What else could not be read (infinite floats, unknown kinds) the broker
+# refuses.
+setattr(pika.data, "decode_value", _value)  # noqa: B010 - a function of another module, on purpose

@@ -223,9 +223,12 @@ def _died_at(properties: pika.BasicProperties) -> datetime | None:
         at = broker.headers_of(properties)["x-death"][0]["time"]
     except (KeyError, IndexError, TypeError):
         at = properties.timestamp
-    if isinstance(at, int):
-        return datetime.fromtimestamp(at, UTC)
-    return at.replace(tzinfo=UTC) if isinstance(at, datetime) else None
+    if isinstance(at, datetime):
+        return at.replace(tzinfo=UTC)
+    try:
+        return datetime.fromtimestamp(at, UTC) if isinstance(at, int) else None
+    except (ValueError, OverflowError, OSError):
+        return None  # its sender counts in milliseconds
 
 
 def chosen(

@@ -16,7 +16,7 @@ from typing import Any
 
 import pika
 from pika.adapters.blocking_connection import BlockingChannel
-from pika.exceptions import ChannelClosedByBroker, NackError, UnroutableError
+from pika.exceptions import AMQPConnectionError, UnroutableError
 
 from ingest_consumer import broker, dead_letters, topology
 from ingest_consumer.broker import BROKER_ERRORS
@@ -34,8 +34,9 @@ HEARTBEAT_S_MAX = 20
 ROW_RETRY_S_MAX = 60
 PERSISTENT = 2
 ERROR_MAX = 500
-CHANNEL_ERRORS = (UnroutableError, NackError, ChannelClosedByBroker)
-"""The broker lives but does not take this row: it waits its turn, the others go on."""
+LOST_BROKER = (AMQPConnectionError, OSError)
+"""The broker is gone. Any other error is the row's own: the broker does not take it, or it cannot be said in AMQP at
+all. Then it waits its turn, and the others go on."""
 
 
 class Relay:
@@ -112,11 +113,12 @@ class Relay:
                     if not channel.is_open:  # the row before cost us the channel
                         channel = self._open_channel()
                     _publish(channel, row)
-                except CHANNEL_ERRORS as error:
-                    self._set_back(conn, row, error)
-                except BROKER_ERRORS as error:
+                except LOST_BROKER as error:
                     self._lose_broker(error)
                     break  # what was confirmed is marked; the rest is still due
+                except Exception as error:
+                    broker.close_quietly(channel)  # half of a message may be on it
+                    self._set_back(conn, row, error)
                 else:
                     published.append(row[0])
                     if row[1] is not None and row[2] == JOBS_EXCHANGE:
@@ -191,7 +193,13 @@ class Relay:
         return channel
 
     def _settle(self, connection: pika.BlockingConnection) -> None:
-        taken = dead_letters.settle(connection, self._database, wait_s=0)
+        try:
+            taken = dead_letters.settle(connection, self._database, wait_s=0)
+        except Exception as error:
+            if passes(error) or isinstance(error, BROKER_ERRORS):
+                raise
+            log.exception("relay: OUR BUG in settling dead letters; they stay, rows are published all the same")
+            return
         if taken:
             log.info("relay: took %s settled dead letters out", taken)
 
@@ -218,7 +226,8 @@ def _announces(body: str, dag_run_id: str | None) -> bool:
 
 
 def _publish(channel: BlockingChannel, row: Any) -> None:
-    """Returns when the broker has confirmed it. Raises CHANNEL_ERRORS or BROKER_ERRORS."""
+    """Returns when the broker has confirmed it. Raises one of LOST_BROKER when there is none, anything else for a row
+    that it does not take."""
     outbox_id, _shadow_id, exchange, routing_key, body, headers, _attempts, _created_at = row
     properties = pika.BasicProperties(
         content_type="application/json",

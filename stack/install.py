@@ -24,6 +24,9 @@ OLDEST_PYTHON = (3, 11)
 PYTHON_NEXT = (3, 13)  # the first version Airflow 3.3.2 and our pins were not tried with
 SYSTEM_CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 POLICY = Path("/usr/sbin/policy-rc.d")
+# MariaDB's option files begin a comment at #, RabbitMQ asks for its free disk space through a shell and waits for ever
+# at a quote, PATH and PYTHONPATH end a folder at a colon.
+UNUSABLE_IN_PATH = "#'\":\\\n"
 
 
 def setup(layout: Layout) -> None:
@@ -31,6 +34,12 @@ def setup(layout: Layout) -> None:
     if not OLDEST_PYTHON <= sys.version_info[:2] < PYTHON_NEXT:
         raise StackError(
             f"Python 3.11 or 3.12 is needed, {sys.executable} is {sys.version.split()[0]}; `make PYTHON=python3.11 ...`"
+        )
+    unusable = [character for character in str(layout.root) if character in UNUSABLE_IN_PATH]
+    if unusable:
+        raise StackError(
+            f"the servers cannot work below a folder with {' or '.join(map(repr, unusable))} in its name:"
+            f" {layout.root}. Move or rename it; spaces and other letters do no harm"
         )
     stamp, wanted = layout.venv / "everest-setup.stamp", _fingerprint(layout)
     environment_is_made = stamp.exists() and stamp.read_text(encoding="ascii") == wanted
@@ -103,7 +112,7 @@ def _make_environment(layout: Layout) -> None:
     # Without bytecode every task process compiles what it imports, at three times the cost.
     env.pop("PYTHONDONTWRITEBYTECODE", None)
     env.pop("PYTHONHOME", None)
-    if not layout.python.exists():
+    if not layout.python.exists() or _was_moved(layout):
         print("creating .venv", flush=True)
         _run([sys.executable, "-m", "venv", "--clear", str(layout.venv)], env)
     elif subprocess.run([layout.python, "-m", "pip", "--version"], capture_output=True, check=False).returncode:
@@ -121,6 +130,16 @@ def _make_environment(layout: Layout) -> None:
         print("uv could not do it; trying with pip, which is slower", flush=True)
         _run([*pip, "install", "--quiet", "--compile", "-r", str(pins)], env)
     print(f"the environment is ready ({time.monotonic() - began:.0f} s)", flush=True)
+
+
+def _was_moved(layout: Layout) -> bool:
+    """Whether the environment was made for another folder: its scripts name the Python there."""
+    try:
+        lines = (layout.venv / "pyvenv.cfg").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return False
+    made_by = next((line for line in lines if line.startswith("command = ")), None)
+    return made_by is not None and not made_by.endswith(f" {layout.venv}")
 
 
 def _pip_config(pip: list[str], env: Mapping[str, str]) -> dict[str, str]:

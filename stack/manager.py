@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import json
 import os
-import shlex
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -51,24 +50,26 @@ def render(template: str, **values: object) -> str:
 
 
 def configuration(layout: Layout) -> str:
-    """supervisord.conf: nothing starts by itself (`up` keeps the order), everything comes back by itself."""
+    """supervisord.conf: nothing starts by itself (`up` keeps the order), everything comes back by itself.
 
-    def literal(text: object) -> str:
-        return str(text).replace("%", "%%")
+    Paths are relative to the checkout, where the manager is started: supervisor expands some values once and others
+    twice, so no way of writing them suits a checkout path that holds a percent sign.
+    """
+
+    def inside(path: Path) -> Path:
+        return path.relative_to(layout.root) if path.is_relative_to(layout.root) else path
 
     head = render(
         "supervisord.conf",
-        logs=literal(layout.logs),
-        pidfile=literal(layout.manager_pid_file),
-        socket=literal(layout.socket),
+        logs=inside(layout.logs),
+        pidfile=inside(layout.manager_pid_file),
+        socket=inside(layout.socket),
     )
     sections = [head]
     for program in PROGRAMS:
-        command = f"{shlex.quote(str(layout.python))} -m stack.launch {program.name}"
         sections.append(
             f"[program:{program.name}]\n"
-            f"command = {literal(command)}\n"
-            f"directory = {literal(layout.root)}\n"
+            f"command = {inside(layout.python)} -m stack.launch {program.name}\n"
             "autostart = false\n"
             "autorestart = true\n"
             f"startsecs = {program.start_seconds}\n"
@@ -78,7 +79,7 @@ def configuration(layout: Layout) -> str:
             "stopasgroup = true\n"
             "killasgroup = true\n"
             "redirect_stderr = true\n"
-            f"stdout_logfile = {literal(layout.logs / program.name)}.log\n"
+            f"stdout_logfile = {inside(layout.logs)}/{program.name}.log\n"
             "stdout_logfile_maxbytes = 10MB\n"
             "stdout_logfile_backups = 2\n"
         )

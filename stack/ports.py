@@ -16,6 +16,8 @@ from pathlib import Path
 from stack.layout import StackError, write_private
 
 DEFAULT_BASE = 28000
+# Proposed instead: below 32768, where Linux begins to hand out ports to clients.
+OTHER_BASES = (31_000, 32_000, 30_000, 29_000, 27_000, 26_000, 24_000)
 LOOPBACK = "127.0.0.1"
 
 # The last two digits are those of the usual port: 3306, 5672, 15672, 15692, 25672, 4369, 5432, 8080.
@@ -99,9 +101,15 @@ def require_free(ports: Ports, names: Iterable[str]) -> None:
     if taken:
         sentences = [f"port {(port := getattr(ports, name))} ({name}) is taken{_holder(port)}" for name in taken]
         raise StackError(
-            f"{'; '.join(sentences)}. Stop that program, or give the stack other ports:"
-            f" `make up EVEREST_PORT_BASE=31000` moves all of them, EVEREST_PORT_{taken[0].upper()}=... this one."
+            f"{'; '.join(sentences)}. Stop that program, or give the stack other ports: `make up"
+            f" EVEREST_PORT_BASE={free_base()}` moves all of them, EVEREST_PORT_{taken[0].upper()}=... this one."
         )
+
+
+def free_base() -> int:
+    """A block in which nobody listens now, to be proposed."""
+    free = (base for base in OTHER_BASES if all(is_free(base + offset) for offset in OFFSETS.values()))
+    return next(free, OTHER_BASES[0])
 
 
 def _holder(port: int) -> str:

@@ -1,29 +1,33 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pytest
 
 from stack import manager
-from stack.layout import Layout
+from stack.layout import Layout, StackError
 from tests.acceptance import guest
 from tests.acceptance.live import Live
 
 
 @pytest.fixture(scope="session")
-def live(servers: Mapping[str, str]) -> Live:
-    """The stack of this checkout, running whole. Fails, never skips, when it is not."""
+def live(servers: Mapping[str, str]) -> Iterator[Live]:
+    """The stack of this checkout, running whole. Fails, never skips, when it is not. Dead letters that the tests make
+    do not stay."""
     layout = Layout.here()
     try:
         states = manager.states(layout)
-    except OSError:
-        pytest.fail("the stack does not run: `make up` starts it")
+    except StackError as problem:
+        pytest.fail(f"the stack does not run: {problem}")
     down = [name for name, state in states.items() if not state.is_running]
     if down:
         pytest.fail(f"not running: {', '.join(down)}; `make up` starts them, `make logs` says why they stopped")
     guest.remove_left_files()
     root = str(layout.root)
-    return Live({**servers, "PYTHONPATH": f"{root}:{root}/plugins"})
+    stack = Live({**servers, "PYTHONPATH": f"{root}:{root}/plugins"})
+    known = {letter["letter"] for letter in stack.dead_letters()}
+    yield stack
+    stack.give_up_letters(known)
 
 
 @pytest.fixture(autouse=True)

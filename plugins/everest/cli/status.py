@@ -43,10 +43,10 @@ def status(ctx: click.Context, nota: str, watch: bool, as_json: bool) -> None:
         elif watch and output.console().is_terminal:
             with Live(console=output.console(), auto_refresh=False) as live:
                 for jobs in rounds:
-                    live.update(_view(jobs), refresh=True)
+                    live.update(_view(jobs, watch), refresh=True)
         else:
             for jobs in rounds:
-                output.console().print(_view(jobs))
+                output.console().print(_view(jobs, watch))
     except KeyboardInterrupt:
         ctx.exit(FAILED)
     finally:
@@ -75,10 +75,10 @@ def _as_json(jobs: list[Job]) -> dict[str, object]:
     return {**newest, "other_documents": others}
 
 
-def _view(jobs: list[Job]) -> Group:
+def _view(jobs: list[Job], watched: bool) -> Group:
     parts: list[RenderableType] = []
     for job in jobs:
-        parts += [_table(job), *_problems(job), _next(job)]
+        parts += [_table(job), *_problems(job), _next(job, watched)]
     return Group(*parts)
 
 
@@ -123,11 +123,11 @@ def _problems(job: Job) -> Iterator[Text]:
         yield Text(f"  and {len(job.problems) - MAX_PROBLEMS} more; --json shows all")
 
 
-def _next(job: Job) -> Text:
+def _next(job: Job, watched: bool) -> Text:
     """What a person can do now."""
     nota = shlex.quote(output.plain(job.nomer_nota or ""))
     if job.worker_status != "FAILED":
-        return Text("" if job.has_ended else "It goes on by itself; --watch follows it.")
+        return Text("" if watched or job.has_ended else "It goes on by itself; --watch follows it.")
     again = f"python -m everest rerun '#{job.shadow_id}'"
     if job.error_code in (422, 423) and job.nomer_nota:
         correct = f"python -m everest submit FILE --replace --nota {nota} --transaksi-id {job.transaksi_id}"

@@ -245,6 +245,25 @@ def test_status_watches_until_the_end(everest: Everest, write: WriteFile) -> Non
     assert everest("status", "SO-2", "--watch", "--json").exit_code == 1
 
 
+def test_who_watches_sees_every_change_and_is_not_told_to_watch(
+    everest: Everest, write: WriteFile, connection: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    everest("submit", write(), *HEADER)
+    assert "--watch" in everest("status", "SO-1").stdout
+
+    def end(seconds: float) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("UPDATE rabbit_publish_shadow SET worker_status = 'COMPLETED'")
+        connection.commit()
+
+    monkeypatch.setattr("everest.cli.status.time.sleep", end)
+    watched = everest("status", "SO-1", "--watch")
+
+    assert watched.exit_code == 0
+    assert watched.stdout.index("PENDING") < watched.stdout.index("COMPLETED")
+    assert "--watch" not in watched.stdout
+
+
 @pytest.mark.parametrize("command", ["status", "rerun", "post"])
 def test_an_unknown_document_is_named(everest: Everest, command: str) -> None:
     result = everest(command, "99")

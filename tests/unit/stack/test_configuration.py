@@ -110,15 +110,20 @@ def test_the_environment_file_gives_the_owners_accounts_line_by_line(stack: Stac
 
 def test_the_manager_starts_nothing_by_itself_restarts_everything_and_stops_in_reverse(tmp_path: Path) -> None:
     parser = configparser.RawConfigParser()
-    parser.read_string(manager.configuration(Layout(tmp_path / "100% mine")))
+    parser.read_string(manager.configuration(Layout(tmp_path)))
     for program in PROGRAMS:
         section = parser[f"program:{program.name}"]
         assert (section["autostart"], section["autorestart"]) == ("false", "true")
         assert (section["stopasgroup"], section["killasgroup"]) == ("true", "true")
-        assert "100%% mine" in section["directory"]
     priorities = [int(parser[f"group:{group}"]["priority"]) for group in GROUPS]
     assert priorities == sorted(priorities)
     assert "inet_http_server" not in parser
+
+
+@pytest.mark.parametrize("name", ["100%s mine", "it's ; here", "%(here)s"])
+def test_the_manager_never_reads_what_the_checkout_is_called(tmp_path: Path, name: str) -> None:
+    assert name not in manager.configuration(Layout(tmp_path / name))
+    assert "%" not in manager.configuration(Layout(tmp_path / name))
 
 
 def test_the_managers_socket_fits_below_any_checkout_path(tmp_path: Path) -> None:

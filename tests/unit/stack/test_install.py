@@ -11,6 +11,22 @@ from stack import install, machine
 from stack.layout import Layout, StackError
 
 
+@pytest.mark.parametrize("name", ["it's mine", "no #1", "a:b", 'the "new" one', "back\\slash"])
+def test_a_folder_the_servers_cannot_work_in_is_refused_before_anything_is_installed(tmp_path: Path, name: str) -> None:
+    with pytest.raises(StackError, match="Move or rename it"):
+        install.setup(Layout(tmp_path / name))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_environment_is_made_anew_when_the_checkout_was_moved(tmp_path: Path) -> None:
+    layout = Layout(tmp_path / "here")
+    layout.venv.mkdir(parents=True)
+    settings = layout.venv / "pyvenv.cfg"
+    settings.write_text(f"home = /usr/bin\ncommand = /usr/bin/python3 -m venv --clear {layout.venv}\n")
+    assert not install._was_moved(layout)
+    assert install._was_moved(Layout(layout.root.rename(tmp_path / "there")))
+
+
 def test_packages_whose_programs_are_missing_are_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "program", lambda name: None)
     monkeypatch.setattr(machine, "rabbitmq_server", lambda: None)

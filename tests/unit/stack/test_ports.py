@@ -63,3 +63,9 @@ def test_a_taken_port_is_named_with_its_holder_and_the_variable_that_moves_it(li
     assert f"port {port} (amqp) is taken" in str(raised.value)
     assert f"(pid {os.getpid()})" in str(raised.value)
     assert "EVEREST_PORT_AMQP" in str(raised.value)
+
+
+def test_the_block_that_is_proposed_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stack.ports.is_free", lambda port: port != 31072)
+    with pytest.raises(StackError, match="EVEREST_PORT_BASE=32000"):
+        require_free(replace(Ports.choose({}), amqp=31072), ["amqp"])
