@@ -192,13 +192,17 @@ def _undo(ctx: click.Context, database: Database, run_id: int, done: str, as_jso
     with database.transaction() as tx:
         views = [view_of(tx, one) for one in family]
     view = views[-1]
-    undone = [f"{one['step']}" for each in views for one in each.compensations if one["status"] == "done"]
-    left = [one for each in views for one in each.compensations if one["status"] != "done"]
+    # A nested run that had completed is undone by its parent's step; its own list stays as it is.
+    asked = [one for each in views if each.compensation is not None for one in each.compensations]
+    undone = [str(one["step"]) for one in asked if one["status"] == "done"]
+    left = [one for one in asked if one["status"] != "done"]
     words = f"undone, in this order: {', '.join(undone)}" if undone else "there was nothing to undo"
     nested = f" with {len(family) - 1} nested" if len(family) > 1 else ""
     message = f"workflow {run_id} ({view.workflow}) {done}{nested}; {words}"
-    if not left:
-        _tell(view, message)
+    if all(one["status"] != "failed" for one in left):
+        # The reconciler may have been faster; it goes on by itself.
+        at_work = ", ".join(one["step"] for one in left)
+        _tell(view, f"{message}; still being undone by the reconciler: {at_work}" if left else message)
         return
     reasons = [f"{one['step']}: {(one['error'] or {}).get('message', one['status'])}" for one in left]
     message = f"{message}; NOT undone: {'; '.join(reasons)}. Then: python -m everest workflow compensate {run_id}"

@@ -317,6 +317,26 @@ def test_cancel_undoes_newest_first_and_says_so(everest: Everest, closing: int, 
     assert [row["action"] for row in noted] == ["closing_cancelled", "closing_withdrawn"]
 
 
+def test_cancel_after_the_nested_workflow_completed_undoes_it_by_the_parents_step(
+    everest: Everest, closing: int, world: MysqlWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from closing_example import rows as tables
+
+    note = tables.note
+    monkeypatch.setattr(
+        tables, "note", lambda tx, action, *told: 1 / 0 if action == "closing_finished" else note(tx, action, *told)
+    )
+    for _ in range(3):
+        everest("workflow", "approve", str(closing))
+        world.walk()
+    assert world.run(closing).current_step == "finish_closing"
+
+    done = everest("workflow", "cancel", str(closing))
+
+    assert done.exit_code == 0
+    assert "with 1 nested; undone, in this order: file_report, open_closing, on_cancel." in done.stdout
+
+
 def test_13_a_compensation_that_fails_is_said_and_can_be_tried_again(
     everest: Everest, closing: int, world: MysqlWorld, monkeypatch: pytest.MonkeyPatch, connection: Any
 ) -> None:
