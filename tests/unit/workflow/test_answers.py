@@ -1,4 +1,4 @@
-"""A person's answer has to fit the question, as a signal has to; one that does not is a conflict that says what would."""
+"""A person's answer has to fit the question, as a signal has to; one that does not is a conflict that says so."""
 
 from __future__ import annotations
 
