@@ -22,7 +22,7 @@ from everest.opname.lines import columns
 from everest.opname.ports import Leftovers, PostedTotals, PostingSet
 from everest.opname.stock_card import CardTotals
 from everest.settings import Settings
-from everest.store.database import Connection, last_insert_id, load_queries
+from everest.store.database import Connection, last_insert_id, load_queries, typed_errors
 from everest.store.headers import header_of
 
 if TYPE_CHECKING:
@@ -230,17 +230,18 @@ class MysqlBooks:
         total: Decimal,
         baris_selisih: int,
     ) -> int:
-        _QUERIES.insert_posting(
-            self._conn,
-            transaksi_id=header.transaksi_id,
-            nomer_nota=header.nomer_nota,
-            shadow_id=shadow_id,
-            dag_run_id=dag_run_id,
-            input_hash=input_hash,
-            total_debet=total,
-            total_kredit=total,
-            baris_selisih=baris_selisih,
-        )
+        with typed_errors():  # the caller answers a duplicate itself, inside the transaction
+            _QUERIES.insert_posting(
+                self._conn,
+                transaksi_id=header.transaksi_id,
+                nomer_nota=header.nomer_nota,
+                shadow_id=shadow_id,
+                dag_run_id=dag_run_id,
+                input_hash=input_hash,
+                total_debet=total,
+                total_kredit=total,
+                baris_selisih=baris_selisih,
+            )
         return last_insert_id(self._conn)
 
     def insert_journal(self, posting_id: int, header: Header, instant: datetime, rows: Sequence[JournalRow]) -> None:

@@ -112,6 +112,7 @@ def test_h41_two_jobs_of_one_nota_make_one_posting(
     assert builders.shadow(connection, one.shadow_id)["worker_status"] == "COMPLETED"
     row = builders.shadow(connection, two.shadow_id)
     assert (row["worker_status"], row["error_code"]) == ("FAILED", 409)
+    assert "nota SO-1 sudah diposting dengan isi lain" in row["error"], "a sentence for people, not the server's"
     assert builders.books(connection).postings == 1
     assert builders.books(connection).agree
 
