@@ -110,10 +110,6 @@ def claim(tx: Transaction, step: d.ForEach, token: Token) -> Claimed | Leave | N
     if record is None or record.attempt != token.attempt:
         raise Fenced("a newer try of this slot has begun")
     found = tx.runs.claim_item(run.id, step.name, token.visit, token.branch, token.n)
-    if found is None:
-        # A claim whose commit was answered by a lost connection: this slot holds an item and does not know.
-        tx.runs.free_items(run, step.name, token.branch)
-        found = tx.runs.claim_item(run.id, step.name, token.visit, token.branch, token.n)
     return None if found is None else Claimed(found.index, found.attempt, found.item)
 
 

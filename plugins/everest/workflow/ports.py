@@ -215,7 +215,7 @@ class RunStore(Protocol):
 
     def claim_item(self, run_id: int, step: str, visit: int, slot: str, n: int) -> Item | None:
         """The next item nobody holds, now this slot's, its attempt raised. One that failed in a slot and may be tried
-        again is that slot's."""
+        again is that slot's; so is one that it claimed without learning of it (a lost answer)."""
         ...
 
     def item(self, run_id: int, step: str, visit: int, index: int) -> Item | None: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from datetime import timedelta
 
 import pytest
@@ -134,5 +135,5 @@ def test_one_of_two_is_active_and_the_other_takes_over_when_it_is_gone(world: Wo
     assert world.status(ticket.shadow_id) == "PROCESSING"
 
     database.close()
-    assert second.round() == 1
+    assert any(second.round() or time.sleep(0.05) for _ in range(200)), "the server lets go of the lock when it sees"
     assert first.round() == 0, "standing by now"
