@@ -39,7 +39,8 @@ class MysqlFanout:
         QUERIES.reopen_items(self._conn, **_visit(run, step))
 
     def claim_item(self, run_id: int, step: str, visit: int, slot: str, n: int) -> Item | None:
-        row = QUERIES.next_item(self._conn, run_id=run_id, step=step, visit=visit, slot=slot)
+        at = {"run_id": run_id, "step": step, "visit": visit}
+        row = QUERIES.own_item(self._conn, slot=slot, **at) or QUERIES.free_item(self._conn, **at)
         if row is None:
             return None
         QUERIES.claim_item(self._conn, id=row["id"], slot=slot, n=n)
