@@ -181,6 +181,13 @@ UPDATE workflow_items
 SET status = :status, output = :output, error = :error, finished_at = UTC_TIMESTAMP(6)
 WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND item_index = :item_index;
 
+-- name: items_left(run_id, step, visit)$
+-- Whether an item has not succeeded: three looks into the index.
+SELECT EXISTS (
+    SELECT 1 FROM workflow_items FORCE INDEX (ix_workflow_items_open)
+    WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND status IN ('pending', 'running', 'failed')
+);
+
 -- name: count_items(run_id, step, visit)
 -- How many items stand in which status.
 SELECT status, COUNT(*) AS n

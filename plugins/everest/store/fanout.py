@@ -65,6 +65,9 @@ class MysqlFanout:
     def others_at_work(self, run: Run, step: str, branch: str) -> bool:
         return bool(QUERIES.others_at_work(self._conn, n=run.n, branch=branch, **_visit(run, step)))
 
+    def all_succeeded(self, run: Run, step: str) -> bool:
+        return not QUERIES.items_left(self._conn, **_visit(run, step))
+
     def count_items(self, run: Run, step: str) -> ItemCounts:
         counts = {row["status"]: row["n"] for row in QUERIES.count_items(self._conn, **_visit(run, step))}
         return ItemCounts(sum(counts.values()), counts.get("succeeded", 0), counts.get("failed", 0))

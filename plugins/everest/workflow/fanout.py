@@ -125,6 +125,8 @@ def settle_item(
     """Records an item; returns a result when that settles the step."""
     _own_item(tx, run, step, claimed)
     tx.runs.finish_item(run, step.name, claimed.index, "succeeded", state.public_part(output or {}), None)
+    if step.mode == "all" and not tx.runs.all_succeeded(run, step.name):
+        return None
     counts = tx.runs.count_items(run, step.name)
     needed = {"all": counts.total, "first_success": 1, "quorum": step.quorum or 1}[step.mode]
     if counts.succeeded < needed:

@@ -273,6 +273,9 @@ class MemoryRunStore:
         order = 1 + max(one["order"] for one in self._items(run, step).values())
         self._items(run, step)[index] |= {"status": status, "output": _plain(output), "error": error, "order": order}
 
+    def all_succeeded(self, run: Run, step: str) -> bool:
+        return all(one["status"] == "succeeded" for one in self._items(run, step).values())
+
     def count_items(self, run: Run, step: str) -> ItemCounts:
         statuses = [one["status"] for one in self._items(run, step).values()]
         return ItemCounts(len(statuses), statuses.count("succeeded"), statuses.count("failed"))
