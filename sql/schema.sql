@@ -423,7 +423,7 @@ CREATE TABLE workflow_items (
     finished_at DATETIME(6) NULL,
     PRIMARY KEY (id),
     UNIQUE KEY uq_workflow_items (workflow_id, step, visit, item_index),
-    KEY ix_workflow_items_open (workflow_id, step, visit, status),
+    KEY ix_workflow_items_open (workflow_id, step, visit, status, slot, item_index),
     KEY ix_workflow_items_depends (depends_on_id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
 

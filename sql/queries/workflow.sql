@@ -145,11 +145,20 @@ SELECT EXISTS (
       AND slot <> :branch
 );
 
--- name: next_item(run_id, step, visit, slot)^
--- The next item that nobody holds; other slots pass it by. One that failed in a slot is tried again there.
+-- name: own_item(run_id, step, visit, slot)^
+-- An item that is this slot's already: it failed there and is tried again, or it was claimed and the answer was lost.
 SELECT id, item_index, status, attempt, item, output, error
-FROM workflow_items
-WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND status = 'pending' AND (slot IS NULL OR slot = :slot)
+FROM workflow_items FORCE INDEX (ix_workflow_items_open)
+WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND status IN ('pending', 'running') AND slot = :slot
+ORDER BY item_index
+LIMIT 1
+FOR UPDATE SKIP LOCKED;
+
+-- name: free_item(run_id, step, visit)^
+-- The next item that nobody holds; other slots pass it by. One step in the index, however many items are done.
+SELECT id, item_index, status, attempt, item, output, error
+FROM workflow_items FORCE INDEX (ix_workflow_items_open)
+WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND status = 'pending' AND slot IS NULL
 ORDER BY item_index
 LIMIT 1
 FOR UPDATE SKIP LOCKED;
@@ -171,6 +180,13 @@ WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND item_index =
 UPDATE workflow_items
 SET status = :status, output = :output, error = :error, finished_at = UTC_TIMESTAMP(6)
 WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND item_index = :item_index;
+
+-- name: items_left(run_id, step, visit)$
+-- Whether an item has not succeeded: three looks into the index.
+SELECT EXISTS (
+    SELECT 1 FROM workflow_items FORCE INDEX (ix_workflow_items_open)
+    WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND status IN ('pending', 'running', 'failed')
+);
 
 -- name: count_items(run_id, step, visit)
 -- How many items stand in which status.

@@ -23,6 +23,8 @@ def post_opname(settings: Settings) -> Definition:
         .then(clean_duplicate_notas, timeout=settings.step_timeout)
         .then(post_jurnal, timeout=settings.step_timeout)
         .max_attempts(settings.max_attempts)
+        # A document that is changed again and again while it is posted goes back about twenty times, then it fails.
+        .max_transitions(60)
         .idempotency_key("{transaksi_id}")
         .on_failure(record_failure)
         .build()

@@ -39,7 +39,8 @@ class MysqlFanout:
         QUERIES.reopen_items(self._conn, **_visit(run, step))
 
     def claim_item(self, run_id: int, step: str, visit: int, slot: str, n: int) -> Item | None:
-        row = QUERIES.next_item(self._conn, run_id=run_id, step=step, visit=visit, slot=slot)
+        at = {"run_id": run_id, "step": step, "visit": visit}
+        row = QUERIES.own_item(self._conn, slot=slot, **at) or QUERIES.free_item(self._conn, **at)
         if row is None:
             return None
         QUERIES.claim_item(self._conn, id=row["id"], slot=slot, n=n)
@@ -63,6 +64,9 @@ class MysqlFanout:
 
     def others_at_work(self, run: Run, step: str, branch: str) -> bool:
         return bool(QUERIES.others_at_work(self._conn, n=run.n, branch=branch, **_visit(run, step)))
+
+    def all_succeeded(self, run: Run, step: str) -> bool:
+        return not QUERIES.items_left(self._conn, **_visit(run, step))
 
     def count_items(self, run: Run, step: str) -> ItemCounts:
         counts = {row["status"]: row["n"] for row in QUERIES.count_items(self._conn, **_visit(run, step))}

@@ -110,10 +110,6 @@ def claim(tx: Transaction, step: d.ForEach, token: Token) -> Claimed | Leave | N
     if record is None or record.attempt != token.attempt:
         raise Fenced("a newer try of this slot has begun")
     found = tx.runs.claim_item(run.id, step.name, token.visit, token.branch, token.n)
-    if found is None:
-        # A claim whose commit was answered by a lost connection: this slot holds an item and does not know.
-        tx.runs.free_items(run, step.name, token.branch)
-        found = tx.runs.claim_item(run.id, step.name, token.visit, token.branch, token.n)
     return None if found is None else Claimed(found.index, found.attempt, found.item)
 
 
@@ -129,6 +125,8 @@ def settle_item(
     """Records an item; returns a result when that settles the step."""
     _own_item(tx, run, step, claimed)
     tx.runs.finish_item(run, step.name, claimed.index, "succeeded", state.public_part(output or {}), None)
+    if step.mode == "all" and not tx.runs.all_succeeded(run, step.name):
+        return None
     counts = tx.runs.count_items(run, step.name)
     needed = {"all": counts.total, "first_success": 1, "quorum": step.quorum or 1}[step.mode]
     if counts.succeeded < needed:

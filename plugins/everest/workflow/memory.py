@@ -60,6 +60,24 @@ class Tables:
     effects: list[Any] = field(default_factory=list)
     """What handlers of tests wrote with `step.tx.write(...)`: commits and rolls back with the step."""
 
+    def copy(self) -> Tables:
+        """As it stands now. Runs and step records are replaced, never changed, so their maps are enough."""
+        return Tables(
+            runs=dict(self.runs),
+            steps=dict(self.steps),
+            ends=dict(self.ends),
+            items={key: {index: dict(one) for index, one in found.items()} for key, found in self.items.items()},
+            dependencies=dict(self.dependencies),
+            signals=[dict(one) for one in self.signals],
+            chunks={key: list(found) for key, found in self.chunks.items()},
+            compensations=[dict(one) for one in self.compensations],
+            events=list(self.events),
+            shadows={key: dict(row) for key, row in self.shadows.items()},
+            outbox=[replace(one) for one in self.outbox],
+            audit=list(self.audit),
+            effects=list(self.effects),
+        )
+
 
 @dataclass(frozen=True)
 class MemoryTransaction:
@@ -100,7 +118,7 @@ class MemoryDatabase:
 
     @contextmanager
     def transaction(self) -> Iterator[MemoryTransaction]:
-        before = copy.deepcopy(self.tables)
+        before = self.tables.copy()
         try:
             yield MemoryTransaction(MemoryRunStore(self), self.now, self.tables)
             self.before_commit()
@@ -249,7 +267,8 @@ class MemoryRunStore:
 
     def claim_item(self, run_id: int, step: str, visit: int, slot: str, n: int) -> Item | None:
         for one in self._t.items.get((run_id, step, visit), {}).values():
-            if one["status"] == "pending" and one["slot"] in (None, slot):
+            is_free = one["status"] == "pending" and one["slot"] in (None, slot)
+            if is_free or (one["status"] == "running" and one["slot"] == slot):
                 one |= {"status": "running", "attempt": one["attempt"] + 1, "slot": slot, "n": n}
                 return _item(one)
         return None
@@ -263,6 +282,9 @@ class MemoryRunStore:
     ) -> None:
         order = 1 + max(one["order"] for one in self._items(run, step).values())
         self._items(run, step)[index] |= {"status": status, "output": _plain(output), "error": error, "order": order}
+
+    def all_succeeded(self, run: Run, step: str) -> bool:
+        return all(one["status"] == "succeeded" for one in self._items(run, step).values())
 
     def count_items(self, run: Run, step: str) -> ItemCounts:
         statuses = [one["status"] for one in self._items(run, step).values()]
@@ -337,7 +359,7 @@ class MemoryRunStore:
         return max(todo, key=lambda one: one.sequence) if todo else None
 
     def compensations(self, run_id: int) -> list[Compensation]:
-        mine = (one for one in self._t.compensations if one["run"] == run_id)
+        mine = (copy.deepcopy(one) for one in self._t.compensations if one["run"] == run_id)
         return [Compensation(**{key: one[key] for key in one if key != "run"}) for one in mine]
 
     def finish_compensation(self, compensation_id: int, status: str, error: dict[str, Any] | None) -> None:
@@ -432,4 +454,4 @@ def _checked(run: Run) -> Run:
 
 
 def _item(one: dict[str, Any]) -> Item:
-    return Item(one["index"], one["status"], one["attempt"], one["item"], one["output"], one["error"])
+    return Item(one["index"], one["status"], one["attempt"], copy.deepcopy(one["item"]), one["output"], one["error"])

@@ -215,7 +215,7 @@ class RunStore(Protocol):
 
     def claim_item(self, run_id: int, step: str, visit: int, slot: str, n: int) -> Item | None:
         """The next item nobody holds, now this slot's, its attempt raised. One that failed in a slot and may be tried
-        again is that slot's."""
+        again is that slot's; so is one that it claimed without learning of it (a lost answer)."""
         ...
 
     def item(self, run_id: int, step: str, visit: int, index: int) -> Item | None: ...
@@ -224,6 +224,10 @@ class RunStore(Protocol):
     ) -> None: ...
     def others_at_work(self, run: Run, step: str, branch: str) -> bool:
         """Whether another branch, or an item in another slot, has begun in the run's current DAG run and not ended."""
+        ...
+
+    def all_succeeded(self, run: Run, step: str) -> bool:
+        """Whether no item is left. Asked after each of thousands, under the run's lock: a look, never a count."""
         ...
 
     def count_items(self, run: Run, step: str) -> ItemCounts: ...

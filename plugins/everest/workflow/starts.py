@@ -12,6 +12,9 @@ from everest.workflow import definition as d
 from everest.workflow.definition import PRIORITY_WEIGHT, Definition
 from everest.workflow.ports import Outcome, Run, Transaction
 
+MAX_KEY = 150
+"""Characters of an idempotency key and of a group key; their columns."""
+
 
 @dataclass(frozen=True)
 class Dispatched:
@@ -61,6 +64,9 @@ def dispatch(
 def send(
     tx: Transaction, definition: Definition, run: Run, transaksi_id: int | None = None, nomer_nota: str | None = None
 ) -> Dispatched:
+    for what, text in (("key", run.idempotency_key), ("group", run.group_key)):
+        if text is not None and not 0 < len(text) <= MAX_KEY:
+            raise DocumentRefused(f"workflow {run.workflow}: a {what} has 1 to {MAX_KEY} characters, not {len(text)}")
     limit = definition.options.must_complete_within
     run.deadline_at = None if limit is None else tx.now + limit
     run.id = tx.runs.insert(run)

@@ -13,11 +13,14 @@ from typing import Any
 from everest.errors import Conflict, DocumentRefused, StepTimeout
 from everest.workflow import definition as d
 from everest.workflow import pointer, starts, state
+from everest.workflow.checks import MAX_SIGNAL_NAME
 from everest.workflow.definition import Definition, Step
 from everest.workflow.ports import Run, RunStatus, Signal, Transaction
 from everest.workflow.ticket import Forward, Leave, Token
 
 REFUSED = 403
+MAX_CORRELATION = 150
+"""Characters; its column."""
 
 
 def enter(tx: Transaction, definition: Definition, run: Run, step: Step, token: Token) -> Forward | Leave:
@@ -183,6 +186,10 @@ def deliver(
     """Stores a plain signal and gives it to the open wait, if that is missing it. Returns whether it woke the run."""
     if run.status in ("completed", "cancelled", "failed"):
         raise Conflict(f"workflow {run.id} is {run.status}; a signal would never be read")
+    if not 0 < len(name) <= MAX_SIGNAL_NAME or len(correlation or "") > MAX_CORRELATION:
+        raise DocumentRefused(
+            f"a signal's name has 1 to {MAX_SIGNAL_NAME} characters, its correlation at most {MAX_CORRELATION}"
+        )
     signal_id = tx.runs.add_signal(run, name, payload, correlation, who, None)
     tx.runs.add_event(run, "signal", run.current_step, None, {"name": name, "by": who})
     step, waiting = _open_wait(definition, run)
