@@ -136,10 +136,6 @@ def test_one_of_two_is_active_and_the_other_takes_over_when_it_is_gone(world: Wo
     assert world.status(ticket.shadow_id) == "PROCESSING"
 
     database.close()
-<<<<<<< HEAD
     until(second.round, "the server has noticed that the first one's connection is gone")
     assert world.status(ticket.shadow_id) == "PENDING"
-=======
-    assert any(second.round() or time.sleep(0.05) for _ in range(200)), "the server lets go of the lock when it sees"
->>>>>>> workflow-layer
     assert first.round() == 0, "standing by now"
