@@ -504,10 +504,8 @@ class _Player:
         for name in names:
             self.consumed[name] += 1
             got[name] = {name: self.consumed[name]}
-        if node.mode == "one":
-            output = {own: got[names[0]]} if node.keyed else got[names[0]]
-        else:
-            output = {own: got}
+        answer = got[names[0]] if node.mode == "one" else got
+        output = {own: answer} if node.keyed or node.mode != "one" else answer
         self.done(own, node, output, [])
 
     def person(self, own: str, node: Person) -> None:

@@ -1,4 +1,4 @@
-"""A person's answer has to fit the question, as a signal has to; one that does not is a conflict that says so."""
+"""An answer of a person has to fit its question, as a signal has to; else it is a conflict that says what would fit."""
 
 from __future__ import annotations
 
