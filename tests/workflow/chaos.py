@@ -233,7 +233,8 @@ class Chaos(Inline):
         return bool(paused)
 
     def _reconcile(self) -> bool:
-        return any([self.persist(lambda run=run: self._look_after(run)) for run in self.runs()])
+        changed = [self.persist(lambda run=run: self._look_after(run)) for run in self.runs()]
+        return any(changed)
 
     def _look_after(self, run: Run) -> bool:
         if run.compensation == "pending":
