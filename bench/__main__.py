@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 import click
+import httpx
 from rich.console import Console
 from rich.table import Table
 
@@ -41,7 +42,7 @@ def main(wanted: tuple[str, ...], smoke: bool) -> None:
         for name, run in benchmarks(set(wanted or ALL), smoke):
             with console.status(f"{name} ..."):
                 results += run()
-    except (EverestError, StackError, RuntimeError, KeyError) as problem:
+    except (EverestError, StackError, RuntimeError, KeyError, httpx.HTTPError) as problem:
         console.print(table(results, smoke))
         sys.exit(f"bench: {problem.args[0] if isinstance(problem, KeyError) else problem}")
     console.print(table(results, smoke))
