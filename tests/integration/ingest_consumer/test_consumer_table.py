@@ -293,6 +293,24 @@ def test_waiting_ends_in_an_ack_when_the_row_goes_on_to_another_run(
 
     assert vhost.finished() == []
     assert rows.get(shadow_id)["worker_status"] == "PROCESSING"
+    until(lambda: airflow.notes, "the note on the run")
+    assert list(airflow.notes.values()) == ["goes on in opname_posting__next"]
+
+
+def test_a_parked_run_says_what_it_waits_for_and_where_it_goes_on(
+    vhost: Vhost, running: Running, settings: Settings, rows: Rows, airflow: FakeAirflow
+) -> None:
+    shadow_id = rows.ours(1019)
+
+    def park(run_id: str, conf: dict[str, Any]) -> None:
+        rows_end(rows, shadow_id, "WAITING", "menunggu persetujuan")
+        rows.do("UPDATE rabbit_publish_shadow SET dag_run_id = 'opname_posting__next', n = 2 WHERE id = %s", shadow_id)
+
+    airflow.on_trigger = park
+    deliver(vhost, running, settings, rows.body(shadow_id))
+
+    until(lambda: airflow.notes, "the note on the run")
+    assert list(airflow.notes.values()) == ["WAITING: menunggu persetujuan; goes on in opname_posting__next"]
 
 
 def test_past_the_hold_limit_the_run_is_handed_over_with_its_body(
