@@ -451,7 +451,7 @@ class _Player:
         self.done(own, node, output, effects)
 
     def chunks(self, own: str, node: Chunks) -> None:
-        if node.broken:
+        if node.broken and node.count:
             self.fails_once()
         self.done(own, node, {own: [mix(self.expected.state, own, number) for number in range(node.count)]}, [])
 

@@ -225,7 +225,7 @@ class ClockedDatabase:
 
     @contextmanager
     def transaction(self) -> Iterator[UnitOfWorkWithEffects]:
-        if self._conn is not None:
+        if self._conn is not None and self._database._conn is self._conn:
             self._set_clock()
         with self._database.transaction() as tx:
             yield UnitOfWorkWithEffects(**{one.name: getattr(tx, one.name) for one in fields(tx)})
