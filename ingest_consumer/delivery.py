@@ -221,9 +221,9 @@ class Delivery:
             return Verdict(Outcome.REJECT, "the shadow row disappeared while its run was at work")
         if row.dag_run_id != run_id:
             # Parked, or gone back: a person who looks at this green run finds why it ended and where it goes on.
-            note = f"WAITING: {row.reason}; " if row.worker_status == "WAITING" else ""
+            cause = f"WAITING: {row.reason}; " if row.worker_status == "WAITING" else ""
             why = f"shadow row {row.id} went on to {row.dag_run_id}"
-            return Verdict(Outcome.ACK, why, dag_id, run_id, f"{note}goes on in {row.dag_run_id}")
+            return Verdict(Outcome.ACK, why, dag_id, run_id, f"{cause}goes on in {row.dag_run_id}")
         why = f"shadow row {row.id} is {row.worker_status}"
         note = f"{row.worker_status}: {row.reason}" if row.worker_status in ("FAILED", "WAITING") else None
         if not row.needs_dead_letter:
