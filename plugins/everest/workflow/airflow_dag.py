@@ -143,6 +143,7 @@ class StepOperator(BaseOperator):
             for step in self.steps:
                 if isinstance(self._try(context, definition, ticket, step, database), Leave):
                     self._skip_the_rest()
+                    return
         finally:
             database.close()
 
