@@ -114,8 +114,9 @@ WHERE transaksi_id = :transaksi_id
 ORDER BY baris;
 
 -- name: hold_values(transaksi_id)
--- The same, unchanged until the transaction ends: the stock card is made of them.
-SELECT baris, kode_barang, lot, gudang_kode, qty_sistem, qty_fisik, harga_pokok, selisih_qty, nilai_debet, nilai_kredit
+-- The same, unchanged until the transaction ends: the stock card is made of them. Decimals as text, to be compared.
+SELECT baris, kode_barang, lot, gudang_kode, CAST(qty_sistem AS CHAR), CAST(qty_fisik AS CHAR),
+       CAST(harga_pokok AS CHAR), CAST(selisih_qty AS CHAR), CAST(nilai_debet AS CHAR), CAST(nilai_kredit AS CHAR)
 FROM transaksi_values
 WHERE transaksi_id = :transaksi_id
 ORDER BY baris
