@@ -13,15 +13,16 @@ from random import Random
 from typing import Any, Literal
 
 from everest.errors import Conflict, EverestError, TransientDatabaseError
-from everest.workflow import control, engine, pointer, runner, waits
+from everest.workflow import control, engine, pointer, waits
 from everest.workflow import definition as d
 from everest.workflow.definition import Definition
 from everest.workflow.inline import Inline
 from everest.workflow.memory import Message
 from everest.workflow.ports import FINAL, WAITING, Run
-from everest.workflow.ticket import Fenced, Go, Leave, StepContext, Ticket
+from everest.workflow.ticket import Fenced, Go, StepContext, Ticket
 from tests.workflow import programs
-from tests.workflow.programs import NAMES, Expected, Model, Program
+from tests.workflow.model import Expected, Model
+from tests.workflow.programs import NAMES, Program
 
 Fault = Literal["lost commit", "lost answer", "died before", "died after"]
 FAULTS: tuple[Fault, ...] = ("lost commit", "lost answer", "died before", "died after")
@@ -233,8 +234,8 @@ class Chaos(Inline):
         return bool(paused)
 
     def _reconcile(self) -> bool:
-        changed = [self.persist(lambda run=run: self._look_after(run)) for run in self.runs()]
-        return any(changed)
+        looked = [self.persist(lambda run=run: self._look_after(run)) for run in self.runs()]
+        return any(looked)
 
     def _look_after(self, run: Run) -> bool:
         if run.compensation == "pending":
@@ -370,6 +371,3 @@ class Chaos(Inline):
         assert [one for one in self.database.tables.outbox if one.run_id == run.id and not one.sent] == []
         if run.status == "completed":
             assert not any(chunks for key, chunks in self.database.tables.chunks.items() if key[0] == run.id)
-
-
-__all__ = ["FAULTS", "Chaos", "Died", "Leave", "runner"]

@@ -170,15 +170,28 @@ RICH = Program(
 )
 
 
+SMALL = Program(
+    (
+        Plain(flaky=1, undo=True),
+        Group(branches=2, bad=1, broken=True),
+        Each(size=2, bad=frozenset({1}), flaky=1),
+        Nested(program=Program((Signals(),))),
+    ),
+)
+
+
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_at_each_single_commit_of_a_rich_program_changes_nothing(fault: Any) -> None:
-    quiet = Chaos(RICH, plan={})
+@pytest.mark.parametrize(
+    "program", [pytest.param(SMALL, id="small"), pytest.param(RICH, id="rich", marks=pytest.mark.long)]
+)
+def test_a_fault_at_each_single_commit_changes_nothing(program: Program, fault: Any) -> None:
+    quiet = Chaos(program, plan={})
     quiet.play()
     quiet.check()
     assert quiet.database.tables.runs[1].status == "completed"
 
     for commit in range(1, quiet.commits + 1):
-        chaos = Chaos(RICH, plan={commit: fault})
+        chaos = Chaos(program, plan={commit: fault})
         chaos.play()
         assert chaos.faults == 1
         chaos.check()

@@ -243,7 +243,7 @@ class MemoryRunStore:
             }  # fmt: skip
 
     def has_items(self, run: Run, step: str) -> bool:
-        return (run.id, step, run.visit) in self._t.items
+        return bool(self._t.items.get((run.id, step, run.visit)))
 
     def free_items(self, run: Run, step: str, slot: str) -> None:
         for one in self._items(run, step).values():

@@ -76,7 +76,8 @@ def run_step(
 
 
 def is_recorded(error: BaseException) -> bool:
-    """Whether `run_step` wrote this failure into the rows, so that trying again is nobody's business but a person's."""
+    """Whether `run_step` wrote this failure into the rows, or found it not its to write: trying again is nobody's
+    business but a person's."""
     return bool(getattr(error, "everest_recorded", False))
 
 
@@ -257,8 +258,8 @@ class _Try:
         try:
             self._again_when_transient(write)
         except Fenced as fenced:
+            # Recorded already (the answer was lost), or a newer try or DAG run decides: nobody is to try again for us.
             log.warning("the failure is not this try's to record: %s", fenced.message)
-            return
         error.everest_recorded = True  # type: ignore[attr-defined]
 
     def _note(self, error: Exception, token: Token) -> None:
