@@ -1,8 +1,7 @@
-"""A database server of the benchmark's own: the stack's settings, and LOAD DATA LOCAL allowed.
+"""A database server of the benchmark's own, with the stack's settings.
 
-LOAD DATA is the floor of P2, and the stack's server refuses it (`local-infile = OFF`, for safety). Loosening that
-server for a measurement would be worse than a second one, so both sides are measured here: the same program, the same
-settings file with that one line changed, the same disk. It lives in .local/bench/ and is gone afterwards.
+LOAD DATA is the floor of P2. Both sides are measured here, away from the stack's other work and from its books: the same
+program, the same settings file, the same disk. It lives in .local/bench/ and is gone afterwards.
 """
 
 from __future__ import annotations
