@@ -1,6 +1,6 @@
 """A database server of the benchmark's own, with the stack's settings.
 
-LOAD DATA is the floor of P2. Both sides are measured here, away from the stack's other work and from its books: the same
+LOAD DATA is the floor of P2. Both sides are measured here, away from the stack and its books: the same
 program, the same settings file, the same disk. It lives in .local/bench/ and is gone afterwards.
 """
 
