@@ -83,8 +83,12 @@ SET worker_status = 'WAITING', worker_at = UTC_TIMESTAMP(6), dag_id = :dag_id, d
 WHERE workflow_id = :workflow_id AND id <> :shadow_id AND worker_status NOT IN ('COMPLETED', 'CANCELLED');
 
 -- name: cancel_run!
+-- What the run has done is undone from here on (the reconciler), unless that happened at its failure.
 UPDATE workflow_runs
-SET status = 'cancelled', error_code = 499, error = :response, waiting = NULL, wakes_at = NULL,
+SET compensation = IF(compensation IS NULL AND EXISTS (
+        SELECT 1 FROM workflow_compensations c WHERE c.workflow_id = :workflow_id AND c.status <> 'done'
+    ), 'pending', compensation),
+    status = 'cancelled', error_code = 499, error = :response, waiting = NULL, wakes_at = NULL,
     finished_at = UTC_TIMESTAMP(6), updated_at = UTC_TIMESTAMP(6)
 WHERE id = :workflow_id AND status = 'failed';
 

@@ -84,16 +84,19 @@ def bodies(depth: int) -> st.SearchStrategy[tuple[Node, ...]]:
         return st.lists(SIMPLE, min_size=0, max_size=3).map(tuple)
     inner = bodies(depth - 1)
     small = st.deferred(lambda: programs(0))
-    loop = st.builds(
-        Loop,
-        body=inner,
-        times=st.integers(1, 3),
-        until=st.booleans(),
-        most=st.sampled_from([None, None, 2, 1]),
+    times = st.integers(1, 3)
+    loop = times.flatmap(
+        lambda count: st.builds(
+            Loop,
+            body=inner,
+            times=st.just(count),
+            until=st.booleans(),
+            most=st.sampled_from([None, max(1, count - 1), max(1, count - 1), max(1, count - 2)]),
+        )
     )
     nested = st.builds(Nested, undo=st.booleans(), program=small)
     agents = st.builds(Agents, undo=st.booleans(), program=small, size=st.integers(0, 2), waits=st.booleans())
-    return st.lists(st.one_of(SIMPLE, SIMPLE, loop, nested, agents), min_size=1, max_size=4).map(tuple)
+    return st.lists(st.one_of(SIMPLE, loop, nested, agents), min_size=1, max_size=4).map(tuple)
 
 
 @st.composite

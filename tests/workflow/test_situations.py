@@ -923,6 +923,28 @@ def test_25_a_budget_that_an_items_result_breaks_runs_no_further_item(world: Wor
     assert len(world.names(run_id, "started")) == 1
 
 
+def test_26_the_count_is_reset_also_when_a_branch_leaves_the_loop(world: World) -> None:
+    def outer(state: dict[str, Any], step: Any) -> dict[str, Any]:
+        return {"outer": state.get("outer", 0) + 1, "inner": 0}
+
+    def leaves(state: dict[str, Any], step: Any) -> dict[str, Any]:
+        inner = state["inner"] + 1
+        return {"inner": inner} | ({"_next_step": "behind"} if inner == 3 else {})
+
+    built = (
+        workflow("leaves")
+        .then(outer)
+        .then(leaves)
+        .repeat_until("leaves", "inner", "never", max_iterations=2, name="inner_again")
+        .then(gives(), name="behind")
+        .repeat_until("outer", "outer", 3, name="outer_again")
+        .build()
+    )
+    run_id = world.begin(built)
+
+    assert (world.status(run_id), world.effects) == ("completed", ["behind"] * 3)
+
+
 def test_26_a_loops_count_is_reset_when_the_loop_is_left(world: World) -> None:
     def outer(state: dict[str, Any], step: Any) -> dict[str, Any]:
         return {"outer": state.get("outer", 0) + 1, "inner": 0}

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from everest.errors import DocumentRefused
-from everest.workflow import control, engine
+from everest.workflow import control, engine, pointer
 from everest.workflow.builder import workflow
 from everest.workflow.definition import Definition
 from everest.workflow.engine import Leave
+from ingest_consumer import shadow as jobs
 from tests import builders
 from tests.integration.reconciler.world import LONG_AGO, World, note
 
@@ -269,6 +270,19 @@ def test_12_compensations_that_nobody_ran_are_run_newest_first_and_once(world: W
 
     assert world.effects() == ["first", "second", "undo_second", "undo_first"]
     assert world.run_of(shadow_id)["compensation"] == "done"
+
+
+def test_a_failed_workflow_whose_dead_letter_was_dropped_is_undone(world: World) -> None:
+    shadow_id = to_be_undone(world)
+    with world.database.transaction() as tx:
+        pointer.fail_run(tx, UNDONE, tx.runs.lock(world.run_of(shadow_id)["id"]), DocumentRefused("salah"), None)
+    with world.database.transaction() as tx:
+        assert jobs.cancel_dropped(tx.conn, shadow_id, "ann", "not wanted")
+
+    world.reconciler().round()
+
+    assert world.run_of(shadow_id)["compensation"] == "done"
+    assert world.effects() == ["first", "second", "undo_second", "undo_first"]
 
 
 def test_13_a_compensation_that_fails_is_tried_again_each_round_then_shown_and_done_by_hand(world: World) -> None:
