@@ -5,6 +5,8 @@ A failing example prints its program and seed; `Chaos(program, seed, rate).play(
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -36,9 +38,12 @@ THOUSANDS = 4_000
 
 
 @pytest.fixture(autouse=True)
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between two transient tries nobody waits here."""
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Between two transient tries nobody waits here, and nobody keeps thousands of warnings about them."""
     monkeypatch.setattr(runner, "wait_random_exponential", lambda **_: wait_none())
+    logging.disable(logging.WARNING)
+    yield
+    logging.disable(logging.NOTSET)
 
 
 rarely = st.sampled_from([False, False, False, False, True])

@@ -6,21 +6,32 @@ these and add nothing.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from everest.errors import Conflict, EverestError
 from everest.workflow import codec, pointer, starts, state, waits
-from everest.workflow.definition import Definition, Handler, dotted_name, resolve
-from everest.workflow.ports import FINAL, WAITING, Compensation, Outcome, Run, Transaction, TransactionFactory
+from everest.workflow.compensations import compensate_all, compensate_next
+from everest.workflow.definition import Definition
+from everest.workflow.ports import FINAL, WAITING, Outcome, Run, Transaction
 from everest.workflow.starts import Dispatched
 
-log = logging.getLogger(__name__)
+__all__ = [
+    "approve",
+    "cancel",
+    "compensate",
+    "compensate_all",
+    "compensate_next",
+    "dispatch",
+    "expire",
+    "pause",
+    "reject",
+    "resume",
+    "retry",
+    "signal",
+    "submit_input",
+]
 
 SYSTEM = "system"
-DEFAULT_ATTEMPTS = 3
-"""Of a compensation whose definition is not deployed any more."""
 
 
 def dispatch(
@@ -207,90 +218,6 @@ def _answer(
     run = tx.runs.lock(run_id)
     waits.answer(tx, definition, run, kinds, actor, payload or {}, reason, rejects, sequence)
     tx.runs.audit(actor, action, run, reason, None)
-
-
-# ---------------------------------------------------------------------------------------------- compensations
-
-
-def compensate_all(open_transaction: TransactionFactory, run_id: int, definitions: Mapping[str, Definition]) -> bool:
-    """Runs what is due, newest first, each in a transaction of its own. True when nothing is left to do."""
-    with open_transaction() as tx:
-        run = tx.runs.get(run_id)
-    if run is None:
-        return True
-    definition = definitions.get(run.workflow)
-    while (outcome := _compensate(open_transaction, run_id, definition)) in ("done", "failed"):
-        pass
-    return outcome == "finished"
-
-
-def compensate_next(open_transaction: TransactionFactory, run_id: int, definition: Definition | None) -> bool:
-    """One compensation. Whether it was done and there may be another one; a failed one is shown, and is due again
-    until the definition's attempts are used up."""
-    return _compensate(open_transaction, run_id, definition) == "done"
-
-
-def _compensate(
-    open_transaction: TransactionFactory, run_id: int, definition: Definition | None
-) -> Literal["done", "finished", "failed", "gave_up", "busy"]:
-    """busy: another process is at it, or has done it meanwhile."""
-    with open_transaction() as tx:
-        run = tx.runs.lock(run_id)
-        if run.compensation != "pending":
-            return "gave_up" if run.compensation == "failed" else "finished"
-        todo = tx.runs.next_compensation(run_id, lock=False)
-        if todo is None:
-            run.compensation = "done"
-            tx.runs.save(run)
-            return "finished"
-    try:
-        with open_transaction() as tx:
-            held = tx.runs.next_compensation(run_id)
-            if held is None or not _is_same(held, todo):
-                return "busy"
-            _undo(definition, held)(held.state, pointer.context(tx, run))
-            tx.runs.finish_compensation(held.id, "done", None)
-            tx.runs.add_event(run, "compensated", held.step, held.attempts + 1, None)
-    except Exception as error:
-        return _note_failure(open_transaction, run_id, definition, todo, error)
-    return "done"
-
-
-def _note_failure(
-    open_transaction: TransactionFactory,
-    run_id: int,
-    definition: Definition | None,
-    todo: Compensation,
-    error: Exception,
-) -> Literal["failed", "gave_up", "busy"]:
-    code, message, _ = pointer.describe(error)
-    log.warning("compensation of step %s of workflow %s failed: %s", todo.step, run_id, message)
-    max_attempts = definition.options.max_attempts if definition else DEFAULT_ATTEMPTS
-    with open_transaction() as tx:
-        run = tx.runs.lock(run_id)
-        held = tx.runs.next_compensation(run_id)
-        if held is None or not _is_same(held, todo):
-            return "busy"  # whoever took it after our rollback says how it ended
-        tx.runs.finish_compensation(held.id, "failed", {"code": code, "message": message})
-        if held.attempts + 1 < max_attempts:
-            return "failed"
-        run.compensation = "failed"
-        tx.runs.save(run)
-        return "gave_up"
-
-
-def _is_same(held: Compensation, todo: Compensation) -> bool:
-    return (held.id, held.attempts) == (todo.id, todo.attempts)
-
-
-def _undo(definition: Definition | None, held: Compensation) -> Handler:
-    """The deployed definition's own function where it still has the stored name, else whatever has that name."""
-    if definition is not None:
-        steps = {step.name: step.compensate_with for step in definition.steps}
-        known = definition.options.on_cancel if held.sequence == 0 else steps.get(held.step)
-        if known is not None and dotted_name(known) == held.handler:
-            return known
-    return resolve(held.handler)
 
 
 def compensate(tx: Transaction, definition: Definition | None, run_id: int, actor: str = SYSTEM) -> None:

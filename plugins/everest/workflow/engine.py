@@ -17,7 +17,7 @@ from everest.workflow.definition import NEXT_STEP, Definition, Step
 from everest.workflow.pointer import announce_next, cancel_run, describe, fail_run
 from everest.workflow.ports import FINAL, WAITING, Outcome, Run, Transaction
 from everest.workflow.starts import Dispatched, dispatch
-from everest.workflow.ticket import Fenced, Forward, Go, Leave, Replay, Result, StepContext, Ticket, Token
+from everest.workflow.ticket import Fenced, Forward, Go, ItemFailed, Leave, Replay, Result, StepContext, Ticket, Token
 
 __all__ = [
     "Conflict",
@@ -278,6 +278,27 @@ def fail(tx: Transaction, definition: Definition, token: Token, error: Exception
     fail_run(tx, definition, run, error, token)
     for waiter in waiters:
         waits.wake_if_decided(tx, waiter)
+
+
+def fail_item(
+    tx: Transaction,
+    definition: Definition,
+    step: d.ForEach,
+    token: Token,
+    claimed: fanout.Claimed,
+    error: Exception,
+    tries: int,
+) -> ItemFailed | None:
+    """Records an item's failure and, where that decides the step, the run's, in one commit. Returns the step's error.
+    Raises Fenced."""
+    _, waiters = pointer.lock_with_waiters(tx, token.run_id)
+    run, _ = owned(tx, definition, token)
+    failure = fanout.fail_item(tx, definition, run, step, claimed, error, tries)
+    if failure is not None:
+        fail_run(tx, definition, run, failure, token)
+        for waiter in waiters:
+            waits.wake_if_decided(tx, waiter)
+    return failure
 
 
 def recover(tx: Transaction, definition: Definition | None, run: Run, limit: int, reason: str) -> bool:

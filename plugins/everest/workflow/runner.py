@@ -194,12 +194,25 @@ class _Try:
             return None
         except (_OfTheItem, TransientDatabaseError) as problem:
             error = problem.error if isinstance(problem, _OfTheItem) else problem
-            with self._open() as tx:
-                run, _ = engine.owned(tx, self._definition, start.token)
-                failure = fanout.fail_item(tx, self._definition, run, step, claimed, error, tries)
-            if failure is not None:
-                raise failure from error
+            self._record_item(step, start.token, claimed, error, tries)
             return None
+
+    def _record_item(
+        self, step: d.ForEach, token: Token, claimed: fanout.Claimed, error: Exception, tries: int
+    ) -> None:
+        """Raises ItemFailed, recorded, when this failure is the step's."""
+
+        def write() -> ItemFailed | None:
+            with self._open() as tx:
+                return engine.fail_item(tx, self._definition, step, token, claimed, error, tries)
+
+        try:
+            failure = self._again_when_transient(write)
+        except ItemFenced:
+            return
+        if failure is not None:
+            failure.everest_recorded = True  # type: ignore[attr-defined]
+            raise failure from error
 
     def _item_once(self, step: d.ForEach, start: Go, claimed: fanout.Claimed) -> Result | None:
         """Raises _OfTheItem for what its handler raised. What the step raises, such as a broken budget, a reducer's
@@ -245,7 +258,7 @@ class _Try:
     def record(self, error: Exception, is_final: bool) -> None:
         """Writes a final failure. A store that is away leaves it to the reconciler, which finds a dead DAG run."""
         token = self._token
-        if token is None:
+        if token is None or is_recorded(error):
             return
         if not is_final:
             self._note(error, token)
