@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, datetime, time
 from decimal import DecimalException
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
@@ -19,7 +17,8 @@ from zoneinfo import ZoneInfo
 
 from everest.errors import Problem
 from everest.opname.amounts import column_context, misfits, unit
-from everest.opname.journal import Accounts
+from everest.opname.header import Header as Header
+from everest.opname.header import References as References
 from everest.opname.lines import DECIMAL_COLUMNS as DECIMAL_COLUMNS  # also for those who read and write documents
 from everest.opname.lines import LINE_COLUMNS as LINE_COLUMNS
 from everest.opname.lines import code_flaw as code_flaw
@@ -33,39 +32,6 @@ WIB = ZoneInfo("Asia/Jakarta")
 END_OF_DAY = time(23, 59, 59)
 
 _COLUMN_ORDER = {name: index for index, name in enumerate(LINE_COLUMNS)}
-
-
-@dataclass(frozen=True)
-class Header:
-    """One row of so_headers_staging. Instants (`*_at`) are aware; snapshot_at is never empty (created_at stands in).
-
-    otorisasi_level and diotorisasi_* come from whoever was logged in, never from an uploaded file. `flaws`: what could
-    not be read as it stands in the row, so that it is refused with all other problems.
-    """
-
-    header_id: int
-    transaksi_id: int
-    nomer_nota: str
-    gudang_kode: str
-    tanggal_opname: date
-    tanggal_posting: date | None
-    snapshot_at: datetime
-    otorisasi_level: int
-    diotorisasi_oleh: str | None
-    diotorisasi_at: datetime | None
-    dibuat_oleh: str | None
-    flaws: tuple[Problem, ...] = ()
-
-
-@dataclass(frozen=True)
-class References:
-    """What the master data say: warehouse and account codes with whether they are active, the accounts of the header's
-    warehouse, and whether the site accepts a cost of 0."""
-
-    warehouses: Mapping[str, bool]
-    accounts: Mapping[str, bool]
-    document_accounts: Accounts
-    allow_zero_cost: bool
 
 
 def with_header_warehouse(header: Header, lines: DataFrame) -> DataFrame:

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from everest.errors import Problem
 from everest.opname.amounts import format_number, misfits
+from everest.opname.header import Header, References
 from everest.opname.lines import DECIMAL_COLUMNS, are_plain, code_flaw
-
-if TYPE_CHECKING:
-    from everest.opname.document import Header, References
 
 MIN_AUTHORISATION_LEVEL = 2
 MAX_NAMED_LINES = 5
