@@ -89,6 +89,12 @@ class Conflict(EverestError):
     code = 409
 
 
+class Forbidden(EverestError):
+    """This person may not do that."""
+
+    code = 403
+
+
 class StepTimeout(EverestError):
     """The step ran longer than its timeout."""
 

@@ -14,6 +14,7 @@ from everest.errors import (
     DocumentMissing,
     DocumentRefused,
     EverestError,
+    Forbidden,
     SettingsError,
     TransientDatabaseError,
 )
@@ -28,6 +29,7 @@ _EXITS: tuple[tuple[type[Exception], int], ...] = (
     (FileUnreadable, NOT_FOUND),
     (DocumentMissing, NOT_FOUND),
     (Conflict, NOT_POSSIBLE),
+    (Forbidden, NOT_POSSIBLE),
     (Fenced, NOT_POSSIBLE),
     (RerunRefused, NOT_POSSIBLE),
     (MigrationError, NOT_POSSIBLE),

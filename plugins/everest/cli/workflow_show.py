@@ -148,6 +148,12 @@ def _wait(wait: Wait) -> Iterator[str]:
     elif wait.names:
         matched = [f"{name} (by {said.get('by')})" for name, said in wait.matched.items()]
         yield f"matched: {', '.join(matched) or 'none'}; remaining: {', '.join(wait.remaining) or 'none'}"
+    for reason in wait.reasons[:MAX_CHILDREN]:
+        yield f"  {output.problem_line(reason)}"
+    if len(wait.reasons) > MAX_CHILDREN:
+        yield f"  and {len(wait.reasons) - MAX_CHILDREN} more; --json shows all"
+    if wait.not_by:
+        yield f"not to be answered by {', '.join(wait.not_by)}"
     if wait.correlation:
         yield f"only with {wait.correlation['key']} = {plain(wait.correlation['value'])}"
 

@@ -32,7 +32,8 @@ Deployed = Callable[[str, str], Definition | None]
 @dataclass(frozen=True)
 class Wait:
     """An open wait. sequence: the number of the question, which an answer may name. matched: what came, by name, with
-    payload, by and at; of workflows, how many completed. until: its timeout."""
+    payload, by and at; of workflows, how many completed. until: its timeout. reasons, evidence, not_by: of a question
+    that a step asked itself."""
 
     kind: str
     step: str
@@ -45,6 +46,9 @@ class Wait:
     mode: str | None
     quorum: int | None
     workflows: list[dict[str, Any]]
+    reasons: list[dict[str, Any]]
+    evidence: str | None
+    not_by: list[str]
 
 
 @dataclass(frozen=True)
@@ -197,6 +201,9 @@ def _wait(conn: Connection, run: dict[str, Any]) -> Wait | None:
         mode=waiting.get("mode"),
         quorum=waiting.get("quorum"),
         workflows=list(QUERIES.depends_on(conn, batch=MAX_CHILDREN, **at)) if has_workflows else [],
+        reasons=waiting.get("reasons", []),
+        evidence=waiting.get("evidence"),
+        not_by=waiting.get("not_by", []),
     )
 
 

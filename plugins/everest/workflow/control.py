@@ -12,7 +12,7 @@ from everest.errors import Conflict, EverestError
 from everest.workflow import codec, pointer, starts, state, waits
 from everest.workflow.compensations import compensate_all, compensate_next
 from everest.workflow.definition import Definition
-from everest.workflow.ports import FINAL, WAITING, Outcome, Run, Transaction
+from everest.workflow.ports import FINAL, WAITING, Outcome, Transaction
 from everest.workflow.starts import Dispatched
 
 __all__ = [
@@ -97,27 +97,14 @@ def resume(tx: Transaction, definition: Definition, run_id: int, actor: str = SY
     tx.runs.audit(actor, "resume", run, None, None)
     if shadow is not None and shadow.worker_status == "PROCESSING":
         tx.runs.save(run)
-    elif run.waiting is not None and not _may_go_on(tx, definition, run):
-        message = "menunggu"
+    elif run.waiting is not None and not waits.may_go_on(tx, definition, run):
+        answer = {"status": "waiting", "code": 202, "message": run.waiting.get("message", "menunggu")}
         tx.runs.save(run)
-        tx.runs.announce(run, Outcome("WAITING", {"status": "waiting", "code": 202, "message": message}))
+        tx.runs.announce(run, Outcome("WAITING", {**answer, **waits.shown(run.waiting)}))
         if run.wakes_at is not None:
             tx.runs.enqueue(run, run.wakes_at)
     else:
         pointer.wake(tx, run)
-
-
-def _may_go_on(tx: Transaction, definition: Definition, run: Run) -> bool:
-    waiting = run.waiting
-    if waiting is None or run.current_step is None:
-        return True
-    if waiting["kind"] in ("workflows", "child"):
-        return waits.is_decided(tx, waiting)
-    if waiting["kind"] == "delay":
-        return bool(tx.now >= waiting["until"])
-    step = definition.step(run.current_step)
-    late = waiting["until"] is not None and tx.now >= waiting["until"]
-    return late or waits.is_satisfied(step, waiting)  # type: ignore[arg-type]
 
 
 def retry(
@@ -216,8 +203,10 @@ def _answer(
     action: str,
 ) -> None:
     run = tx.runs.lock(run_id)
+    asked = run.waiting or {}
+    about: dict[str, Any] = {name: asked[name] for name in ("step", "sequence", "evidence") if name in asked}
+    tx.runs.audit(actor, action, run, reason, about)  # as it stood before the answer; a refused one takes it along
     waits.answer(tx, definition, run, kinds, actor, payload or {}, reason, rejects, sequence)
-    tx.runs.audit(actor, action, run, reason, None)
 
 
 def compensate(tx: Transaction, definition: Definition | None, run_id: int, actor: str = SYSTEM) -> None:

@@ -34,6 +34,9 @@ NEXT_STEP = "_next_step"
 RESPONSE = "_response"
 """A handler that returns this key gives the answer that the job's sender reads in the shadow row."""
 
+WAIT_FOR_DECISION = "_wait_for_decision"
+"""A handler that returns this key asks a person and is entered again with the answer; made by `ask_decision`."""
+
 Mode = Literal["all", "any", "first_success", "quorum"]
 SignalKind = Literal["signal", "approval", "input", "decision"]
 Priority = Literal["low", "normal", "high", "urgent"]

@@ -12,12 +12,24 @@ from typing import Any
 
 from everest.errors import Conflict, DefinitionError, DocumentMissing, GaveUp
 from everest.workflow import definition as d
-from everest.workflow import fanout, pointer, starts, waits
+from everest.workflow import fanout, pointer, questions, starts, waits
 from everest.workflow.definition import NEXT_STEP, Definition, Step
 from everest.workflow.pointer import announce_next, cancel_run, describe, fail_run
 from everest.workflow.ports import FINAL, WAITING, Outcome, Run, Transaction
 from everest.workflow.starts import Dispatched, dispatch
-from everest.workflow.ticket import Fenced, Forward, Go, ItemFailed, Leave, Replay, Result, StepContext, Ticket, Token
+from everest.workflow.ticket import (
+    Fenced,
+    Forward,
+    Go,
+    ItemFailed,
+    Leave,
+    Overtaken,
+    Replay,
+    Result,
+    StepContext,
+    Ticket,
+    Token,
+)
 
 __all__ = [
     "Conflict",
@@ -87,7 +99,7 @@ def begin(
         return Leave(f"the workflow stands at {run.current_step}")
     if run.status == "paused":
         return fanout.leave_paused(tx, run, step, branch)
-    if run.status in WAITING and not step.waits:
+    if run.status in WAITING and not (step.waits or questions.is_asked_here(run)):
         return Leave(f"the workflow is {run.status}")
     if run.status == "failed":
         if run.compensation:
@@ -105,7 +117,8 @@ def begin(
     attempt = tx.runs.begin_attempt(run, step_name, branch)
     tx.runs.set_shadow(ticket.shadow_id, Outcome("PROCESSING"), step_name)
     tx.runs.add_event(run, "started", step_name, attempt, {"branch": branch} if branch else None)
-    token = Token(run.id, run.dag_run_id, run.n, step_name, run.visit, attempt, branch)
+    decision = questions.decision_of(run, tx.now)
+    token = Token(run.id, run.dag_run_id, run.n, step_name, run.visit, attempt, branch, decision)
     return Go(token, dict(run.state))
 
 
@@ -193,13 +206,23 @@ def _other_nota(tx: Transaction, run: Run, ticket: Ticket, outcome: Outcome) -> 
 
 
 def settle(tx: Transaction, definition: Definition, token: Token, output: dict[str, Any] | None) -> Result:
-    """Records a step's (or branch's) output and moves the pointer, in the transaction that holds the handler's
-    writes. Raises Fenced (the caller rolls back) when this try lost its right to commit."""
+    """Records a step's (or branch's) output and moves the pointer, or parks the run at a step that asks a person, in
+    the transaction that holds the handler's writes. Raises Fenced (the caller rolls back) when this try lost its right
+    to commit, Overtaken when a person answered while it was at work."""
     run, waiters = owned(tx, definition, token)
     step = definition.step(token.step)
+    _refuse_overtaken(run, token)
+    question = questions.Question.of(step.name, output) if isinstance(step, d.Then) else None
+    if question is not None:
+        return waits.ask(tx, run, step, token, question)
     if isinstance(step, d.Parallel):
         return ended(tx, run, waiters, fanout.settle_branch(tx, definition, run, step, token, output))
     return ended(tx, run, waiters, pointer.advance(tx, definition, run, step, token, output))
+
+
+def _refuse_overtaken(run: Run, token: Token) -> None:
+    if questions.is_overtaken(run, token):
+        raise Overtaken(f"step {token.step} was answered while it was at work")
 
 
 def enter(tx: Transaction, definition: Definition, token: Token) -> Result:
@@ -239,7 +262,7 @@ def owned(tx: Transaction, definition: Definition, token: Token) -> tuple[Run, l
         run, waiters = tx.runs.lock(token.run_id), []
     if run.dag_run_id != token.dag_run_id:
         raise Fenced(f"DAG run {run.dag_run_id} owns this workflow now")
-    at_wait = run.status in WAITING and definition.step(token.step).waits
+    at_wait = run.status in WAITING and (definition.step(token.step).waits or questions.is_asked_here(run))
     if run.status not in ("running", "paused") and not at_wait:
         raise Fenced(f"the workflow is {run.status}")
     if run.current_step != token.step or run.visit != token.visit:
@@ -272,9 +295,11 @@ def failed_try(tx: Transaction, definition: Definition, token: Token, error: Exc
 
 
 def fail(tx: Transaction, definition: Definition, token: Token, error: Exception) -> None:
-    """Records that the step failed for good. Raises Fenced when that is not this try's to say."""
+    """Records that the step failed for good. Raises Fenced when that is not this try's to say, Overtaken when a person
+    answered while it was at work."""
     _, waiters = pointer.lock_with_waiters(tx, token.run_id)
     run, _ = owned(tx, definition, token)
+    _refuse_overtaken(run, token)
     fail_run(tx, definition, run, error, token)
     for waiter in waiters:
         waits.wake_if_decided(tx, waiter)
@@ -335,14 +360,15 @@ def take_over(tx: Transaction, definition: Definition, shadow_id: int, take_runn
         tx.runs.link_shadow(shadow_id, run.id)
     if run.status in FINAL:
         raise Conflict(f"the document is {run.status}")
-    if run.status not in ("running", "failed"):
+    if run.status not in ("running", "failed") and not (run.status in WAITING and waits.may_go_on(tx, definition, run)):
         raise Conflict(f"the document is {run.status}; it waits for a person")
     if run.compensation:
         raise Conflict("the workflow was compensated and cannot run again")
     current = tx.runs.shadow(pointer.carrier(run), lock=True)
     if current is not None and current.worker_status == "PROCESSING" and not take_running:
         raise Conflict(f"DAG run {run.dag_run_id} is at work on the document")
-    run.status = "running"
+    if run.status == "failed":
+        run.status = "running"
     run.n = max(run.n, ticket.n) + 1
     run.carrier_shadow_id = shadow_id
     run.dag_run_id = tx.runs.dag_run_id(run)

@@ -11,7 +11,7 @@ from typing import Any
 
 from everest.errors import DocumentRefused, EverestError
 from everest.workflow import definition as d
-from everest.workflow import pointer, state
+from everest.workflow import pointer, questions, state
 from everest.workflow.definition import NEXT_STEP, Definition
 from everest.workflow.ports import ItemCounts, Run, Transaction
 from everest.workflow.ticket import Fenced, Forward, ItemFailed, ItemFenced, Leave, Replay, Token
@@ -33,6 +33,7 @@ def settle_branch(
     tx: Transaction, definition: Definition, run: Run, step: d.Parallel, token: Token, output: dict[str, Any] | None
 ) -> Forward | Leave | Replay:
     """Merges one branch; the last one moves the pointer. Raises DocumentRefused when two branches return one key."""
+    questions.refuse(step.name, output, f"branch {token.branch}")
     public = state.public_part(output or {})
     others = [one for one in tx.runs.branches(run.id, step.name, run.visit) if one.branch not in ("", token.branch)]
     done = [one for one in others if one.status == "completed"]
@@ -124,6 +125,7 @@ def settle_item(
 ) -> Forward | Leave | None:
     """Records an item; returns a result when that settles the step."""
     _own_item(tx, run, step, claimed)
+    questions.refuse(step.name, output, f"item {claimed.index}")
     tx.runs.finish_item(run, step.name, claimed.index, "succeeded", state.public_part(output or {}), None)
     if step.mode == "all" and not tx.runs.all_succeeded(run, step.name):
         return None

@@ -15,9 +15,9 @@ from typing import Any
 
 from everest.errors import DefinitionError, DocumentRefused, EverestError, problems_json
 from everest.workflow import definition as d
-from everest.workflow import state
+from everest.workflow import questions, state
 from everest.workflow.definition import NEXT_STEP, RESPONSE, Definition, Step, dotted_name
-from everest.workflow.ports import FINAL, Outcome, Run, RunStatus, Transaction
+from everest.workflow.ports import FINAL, WAITING, Outcome, Run, RunStatus, Transaction
 from everest.workflow.ticket import Forward, Leave, StepContext, Token
 
 log = logging.getLogger(__name__)
@@ -44,6 +44,7 @@ def advance(
     back and records the failure.
     """
     output = output or {}
+    questions.refuse(step.name, output, f"a {step.type}")
     public = state.public_part(output)
     state.merge(run, definition, public)
     state.prune(run, definition)
@@ -56,8 +57,10 @@ def advance(
     if step.compensate_with is not None:
         tx.runs.add_compensation(run, step.name, dotted_name(step.compensate_with), state.public_part(run.state))
     run.waiting, run.wakes_at = None, None
-    if run.status in ("waiting_for_signal", "waiting_for_workflows"):
+    if run.status in WAITING:
         run.status = "running"
+    if run.paused_status in WAITING:
+        run.paused_status = "running"  # paused on its way out of the wait: a resume must not find it waiting
     position = definition.index(step.name)
     following = _following(definition, step.name, position, output.get(NEXT_STEP))
     state.forget_left_loops(run, definition, following)

@@ -24,6 +24,7 @@ from everest.workflow.ticket import (
     ItemFailed,
     ItemFenced,
     Leave,
+    Overtaken,
     Replay,
     Result,
     StepContext,
@@ -110,7 +111,11 @@ class _Try:
         self._token: Token | None = None
 
     def run(self) -> Result:
-        return self._again_when_transient(self._once)
+        while True:
+            try:
+                return self._again_when_transient(self._once)
+            except Overtaken as overtaken:  # each question has one answer, so this ends
+                log.info("step %s: %s", self._step.name, overtaken.message)
 
     def _once(self) -> Result:
         # A lost COMMIT is answered here: the next pass finds the record of the one that committed and replays it.
@@ -150,6 +155,7 @@ class _Try:
             dag_run_id=token.dag_run_id,
             n=token.n,
             branch=token.branch,
+            decision=token.decision,
             **item,
         )
 
@@ -273,6 +279,9 @@ class _Try:
         except Fenced as fenced:
             # Recorded already (the answer was lost), or a newer try or DAG run decides: nobody is to try again for us.
             log.warning("the failure is not this try's to record: %s", fenced.message)
+        except Overtaken as overtaken:
+            log.warning("the failure is not recorded: %s", overtaken.message)
+            return
         error.everest_recorded = True  # type: ignore[attr-defined]
 
     def _note(self, error: Exception, token: Token) -> None:

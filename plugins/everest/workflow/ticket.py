@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from everest.errors import DocumentRefused, EverestError
 
@@ -32,9 +32,22 @@ class Ticket:
 
 
 @dataclass(frozen=True)
+class Decision:
+    """What came of the question that a step asked: by whom, when (aware UTC) and why; of a timeout, when it ended.
+    evidence: what it was asked about. sequence: its number."""
+
+    outcome: Literal["approved", "rejected", "timeout"]
+    by: str | None
+    at: datetime
+    reason: str | None
+    evidence: str
+    sequence: int
+
+
+@dataclass(frozen=True)
 class Token:
     """The right to commit one try of a step: valid while no newer try and no newer DAG run has begun. branch: of a
-    parallel group, or the slot of a for_each."""
+    parallel group, or the slot of a for_each. decision: the answer that this try was given, if its step had asked."""
 
     run_id: int
     dag_run_id: str
@@ -43,6 +56,7 @@ class Token:
     visit: int
     attempt: int
     branch: str = ""
+    decision: Decision | None = None
 
 
 @dataclass(frozen=True)
@@ -81,6 +95,13 @@ class Fenced(EverestError):
     code = 409
 
 
+class Overtaken(EverestError):
+    """A person answered while the step was at work; it is run again with the answer."""
+
+    retryable = True
+    code = 409
+
+
 class ItemFenced(Fenced):
     """An item of a for_each is in other hands; the slot goes on with the next."""
 
@@ -102,7 +123,8 @@ class StepContext:
     """What a handler gets beside the state.
 
     tx: the open transaction: what is written there commits with the step, exactly once. key: the same at every try,
-    for effects outside the database. item, index: of a for_each, else None.
+    for effects outside the database. item, index: of a for_each, else None. decision: what came of the question that
+    this step asked (`questions.ask_decision`), None while it is open or none was asked.
     """
 
     tx: Any
@@ -117,6 +139,7 @@ class StepContext:
     branch: str = ""
     item: Any = None
     index: int | None = None
+    decision: Decision | None = None
 
     @property
     def key(self) -> str:

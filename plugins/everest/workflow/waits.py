@@ -12,7 +12,7 @@ from typing import Any
 
 from everest.errors import Conflict, DocumentRefused, StepTimeout
 from everest.workflow import definition as d
-from everest.workflow import pointer, starts, state
+from everest.workflow import pointer, questions, starts, state
 from everest.workflow.checks import MAX_SIGNAL_NAME
 from everest.workflow.definition import Definition, Step
 from everest.workflow.ports import Run, RunStatus, Signal, Transaction
@@ -21,6 +21,9 @@ from everest.workflow.ticket import Forward, Leave, Token
 REFUSED = 403
 MAX_CORRELATION = 150
 """Characters; its column."""
+
+_SHOWN = ("kind", "names", "remaining", "until")
+_SHOWN_OF_A_QUESTION = (*_SHOWN, "reasons", "sequence", "evidence", "not_by")
 
 
 def enter(tx: Transaction, definition: Definition, run: Run, step: Step, token: Token) -> Forward | Leave:
@@ -68,12 +71,46 @@ def _park(
     if tx.runs.step(run.id, step.name, run.visit, "") is None:
         tx.runs.begin_attempt(run, step.name, "")
     tx.runs.finish_step(run, step.name, "", "waiting", None, None)
-    shown = {key: value for key, value in waiting.items() if key in ("kind", "names", "remaining", "until", "reasons")}
-    return pointer.park(tx, run, message, {"waiting": shown}, until)
+    return pointer.park(tx, run, message, shown(waiting), until)
+
+
+def shown(waiting: dict[str, Any]) -> dict[str, Any]:
+    """What the job's row tells its sender about an open wait."""
+    keys = _SHOWN_OF_A_QUESTION if "evidence" in waiting else _SHOWN
+    return {"waiting": {key: value for key, value in waiting.items() if key in keys}}
+
+
+def ask(tx: Transaction, run: Run, step: Step, token: Token, question: questions.Question) -> Leave:
+    """Parks the run at a plain step whose handler asks a person. The same evidence keeps a question that nobody has
+    answered yet, with its number and its time; other evidence, or an answer that the handler saw, makes it a new one.
+    """
+    waiting = run.waiting if questions.is_asked_here(run) else None
+    if waiting is None or waiting["evidence"] != question.evidence or token.decision is not None:
+        until = None if question.timeout is None else tx.now + question.timeout
+        waiting = _begin(tx, run, step, questions.DECISION, names=[questions.DECISION], matched={})
+        waiting |= {"remaining": [questions.DECISION], "until": until, "message": question.message}
+        waiting |= {"reasons": question.reasons, "evidence": question.evidence, "not_by": question.not_by}
+        asked = {name: waiting[name] for name in ("sequence", "evidence", "until", "not_by", "message")}
+        tx.runs.add_event(run, "asked", step.name, token.attempt, asked)
+    tx.runs.unsend(run)  # the timer of an earlier question, or of an earlier DAG run
+    return _park(tx, run, step, "waiting_for_signal", waiting, waiting["message"], waiting["until"])
+
+
+def may_go_on(tx: Transaction, definition: Definition, run: Run) -> bool:
+    """Whether entering the wait that the run stands at would not park it again."""
+    waiting = run.waiting
+    if waiting is None or run.current_step is None:
+        return True
+    if waiting["kind"] in ("workflows", "child"):
+        return is_decided(tx, waiting)
+    if waiting["kind"] == "delay":
+        return _is_late(tx, waiting)
+    step, _ = _open_wait(definition, run)
+    return _is_late(tx, waiting) or (step is not None and is_satisfied(step, waiting))
 
 
 def _is_late(tx: Transaction, waiting: dict[str, Any]) -> bool:
-    return waiting["until"] is not None and tx.now >= waiting["until"]
+    return bool(waiting["until"] is not None and tx.now >= waiting["until"])
 
 
 def _late(definition: Definition, step: d.WaitForSignals | d.WaitForWorkflows, what: str) -> dict[str, Any]:
@@ -211,7 +248,7 @@ def answer(
     sequence: int | None = None,
 ) -> None:
     """A person's answer to the wait that is open now. Raises Conflict when there is none, or another one than the
-    person saw (`sequence`)."""
+    person saw (`sequence`); Forbidden when this person may not answer it."""
     step, waiting = _open_wait(definition, run)
     if step is None or waiting is None or step.kind not in kinds:
         raise Conflict(f"workflow {run.id} is {run.status} and waits for no {' or '.join(kinds)}")
@@ -219,6 +256,9 @@ def answer(
         raise Conflict(f"workflow {run.id} waits for something else by now (question {waiting['sequence']})")
     if is_satisfied(step, waiting):
         raise Conflict(f"workflow {run.id} has its answer already")
+    questions.check_may_answer(waiting, who)
+    if questions.is_asked_here(run) and _is_late(tx, waiting):
+        raise Conflict(f"workflow {run.id} waited until {_wib(waiting['until'])}; the question is closed")
     name = step.names[0]
     if not _matches(step, waiting, Signal(0, name, payload, None, who, tx.now)):
         wanted = dict(step.match_payload or {})
@@ -241,6 +281,8 @@ def answer(
 def _open_wait(definition: Definition, run: Run) -> tuple[d.WaitForSignals | None, dict[str, Any] | None]:
     if run.current_step is None or pointer.status_of_wait(run) != "waiting_for_signal":
         return None, None
+    if questions.is_asked_here(run):
+        return questions.stand_in(run), run.waiting
     step = definition.step(run.current_step)
     return (step, _open(run, step)) if isinstance(step, d.WaitForSignals) else (None, None)
 
