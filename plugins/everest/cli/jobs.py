@@ -13,6 +13,7 @@ from everest.intake import lookup
 from everest.intake.lookup import Job
 from everest.intake.submit import audit
 from everest.opname.workflow import POST_OPNAME
+from everest.preview import Outcome, preview
 from everest.store.unit_of_work import Database, UnitOfWork
 from everest.workflow import engine, runner
 
@@ -28,13 +29,18 @@ def rerun(nota: str, reason: str | None, as_json: bool) -> None:
     """Run the FAILED document NOTA (or #JOB) again, from the step that failed.
 
     It becomes PENDING and its message goes out with the relay's next round; its dead letter is settled when it
-    is COMPLETED. Correct the document first if its data were wrong: see `submit --replace`.
+    is COMPLETED. Correct the document first if its data were wrong: see `submit --replace`. A COMPLETED one is left
+    alone: it is told, and proven by going through its steps, that another run would change 0 rows (exit code 0), or
+    that its staging rows say something else now and a run would be refused (exit code 3).
     """
     database = bootstrap.database()
     try:
         with database.transaction() as tx:
             job = lookup.find_job(tx.conn, nota, frozenset({"FAILED"}))
-            dag_run_id = tx.runs.rerun(job.shadow_id, output.operator(), reason)
+            dag_run_id = None if _is_posted(job) else tx.runs.rerun(job.shadow_id, output.operator(), reason)
+        if dag_run_id is None:
+            _tell_posted(database, job, as_json)
+            return
     finally:
         database.close()
     message = (
@@ -45,6 +51,22 @@ def rerun(nota: str, reason: str | None, as_json: bool) -> None:
         output.print_json({"status": "success", "code": 200, "message": message, **facts})
     else:
         click.echo(f"{message}. Follow it: python -m everest status '#{job.shadow_id}' --watch")
+
+
+def _is_posted(job: Job) -> bool:
+    return job.worker_status == "COMPLETED" and job.transaksi_id is not None
+
+
+def _tell_posted(database: Database, job: Job, as_json: bool) -> None:
+    found = preview(database.transaction, f"#{job.shadow_id}")
+    if found.outcome is not Outcome.POSTED_ALREADY:
+        raise Conflict(f"{job.nomer_nota} is COMPLETED and is not run again: {found.message}; 0 rows would change")
+    message = f"{job.nomer_nota} is COMPLETED: {found.message}"
+    if as_json:
+        facts = {"shadow_id": job.shadow_id, "nomer_nota": job.nomer_nota, "dag_run_id": None, "rows_changed": 0}
+        output.print_json({"status": "success", "code": 200, "message": message, **facts})
+    else:
+        click.echo(output.plain(f"{message} (0 rows would change). Nothing was started."))
 
 
 @click.command()

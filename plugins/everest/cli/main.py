@@ -44,6 +44,8 @@ _COMMANDS = {
     "status": "everest.cli.status",
     "rerun": "everest.cli.jobs",
     "post": "everest.cli.jobs",
+    "preview": "everest.cli.preview",
+    "attempts": "everest.cli.attempts",
     "migrate": "everest.cli.schema",
     "workflow": "everest.cli.workflow",
 }

@@ -311,3 +311,67 @@ def test_the_help_names_every_command_and_exit_code(everest: Everest) -> None:
 
     assert all(word in shown for word in ("submit", "status", "rerun", "post", "migrate", "Exit codes"))
     assert all(column in everest("submit", "--help").stdout for column in TITLES.strip().split(","))
+
+
+# ------------------------------------------------------------------------------------------- preview and attempts
+
+
+def test_a_preview_shows_the_journal_for_people_and_programs_and_refuses_with_1(
+    everest: Everest, write: WriteFile, connection: Any
+) -> None:
+    everest("submit", write(), *HEADER)
+
+    people, programs = everest("preview", "SO-1"), everest("preview", "SO-1", "--json")
+
+    assert (people.exit_code, programs.exit_code) == (0, 0), people.output
+    for text in ("would be posted", "1010030030", "Rp 8.001,00", "BRG-B"):
+        assert text in people.stdout
+    found = answer(programs)
+    assert (found["status"], found["outcome"], found["total_debet"]) == ("success", "posts", "8001.00")
+    assert [row["kode_barang"] for row in found["stock_card"]] == ["BRG-A", "BRG-B"]
+    assert builders.books(connection).postings == 0
+
+    everest("submit", write(BAD), "--nota", "SO-2", *HEADER[2:])
+    refused = everest("preview", "SO-2", "--json")
+    assert (refused.exit_code, answer(refused)["status"], answer(refused)["code"]) == (1, "error", 422)
+    assert "qty_fisik" in everest("preview", "SO-2").stderr
+
+
+def test_attempts_tell_what_a_correction_changed(
+    everest: Everest, write: WriteFile, walker: Walker, connection: Any
+) -> None:
+    everest("submit", write(BAD), *HEADER)
+    walker.post(1)
+    everest("submit", write(), "--nota", "SO-1", "--replace", "--rerun")
+    walker.post(1)
+
+    people, programs = everest("attempts", "SO-1"), everest("attempts", "SO-1", "--json")
+
+    assert (people.exit_code, programs.exit_code) == (0, 0), people.output
+    for text in ("attempt 1: FAILED 422", "gone: baris 1, qty_fisik", "attempt 2: COMPLETED", "0 baris akan berubah"):
+        assert text in people.stdout
+    assert [attempt["outcome"] for attempt in answer(programs)["attempts"]] == ["FAILED", "COMPLETED"]
+
+
+def test_h21_a_rerun_of_a_completed_document_says_that_0_rows_would_change(
+    everest: Everest, write: WriteFile, connection: Any
+) -> None:
+    everest("submit", write(), *HEADER)
+    everest("post", "SO-1")
+    before = builders.shadow(connection, 1)
+
+    programs, people = everest("rerun", "SO-1", "--json"), everest("rerun", "SO-1")
+
+    assert (programs.exit_code, people.exit_code) == (0, 0)
+    assert (answer(programs)["status"], answer(programs)["rows_changed"]) == ("success", 0)
+    assert "0 rows would change" in people.stdout
+    assert builders.shadow(connection, 1) == before
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE so_details_staging SET harga_pokok = 9999 WHERE baris = 1")
+    connection.commit()
+
+    edited = everest("rerun", "SO-1")
+
+    assert edited.exit_code == 3
+    assert "0 rows would change" in edited.stderr
+    assert builders.shadow(connection, 1) == before

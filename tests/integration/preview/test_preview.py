@@ -1,0 +1,204 @@
+"""What a preview says is what a posting does, and looking changes nothing: checksums of every table say so."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from everest.errors import Conflict, DocumentMissing, TransientDatabaseError
+from everest.preview import Outcome, Preview, preview
+from everest.settings import MysqlUrl
+from everest.store import database as store
+from tests import builders
+from tests.builders import Line
+from tests.integration.opname.walk import Walker
+
+NOON = datetime(2026, 3, 10, 5, 0, tzinfo=UTC)
+
+
+def checksums(conn: Any) -> dict[str, Any]:
+    """Of every table there is."""
+    tables = builders.rows(
+        conn,
+        "SELECT table_name AS name FROM information_schema.tables"
+        " WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE'",
+    )
+    names = ", ".join(f"`{row['name']}`" for row in tables)
+    return {row["Table"]: row["Checksum"] for row in builders.rows(conn, f"CHECKSUM TABLE {names} EXTENDED")}
+
+
+def look(walker: Walker, conn: Any, target: str) -> Preview:
+    """A preview that was seen to change nothing."""
+    before = checksums(conn)
+    found = preview(walker.database.transaction, target)
+    assert checksums(conn) == before
+    return found
+
+
+def books_of(conn: Any, nota: str) -> tuple[Any, Any]:
+    return builders.journal_of(conn, nota), builders.card_of(conn, nota)
+
+
+def shown(found: Preview) -> tuple[Any, Any]:
+    return (
+        [(row.urutan, row.kode_akun, row.debet, row.kredit) for row in found.journal],
+        [(row.kode_barang, row.masuk, row.keluar, row.nilai) for row in found.stock_card],
+    )
+
+
+def test_a_preview_shows_the_journal_and_the_stock_card_that_posting_then_writes(
+    walker: Walker, connection: Any
+) -> None:
+    document = builders.document(connection)
+
+    found = look(walker, connection, document.nomer_nota)
+    assert (found.outcome, found.worker_status, found.code) == (Outcome.POSTS, "PENDING", 200)
+    assert found.total_debet == found.total_kredit
+    assert found.posting_id is None, "a number that nobody will find again"
+    assert found.rows_changed == 1 + 4 + 2
+    walker.post(document.shadow_id)
+
+    assert shown(found) == books_of(connection, document.nomer_nota)
+    assert builders.shadow(connection, document.shadow_id)["response"]["total_debet"] == str(found.total_debet)
+    (dated,) = builders.rows(connection, "SELECT DISTINCT tanggal_wib FROM jurnal")
+    assert dated["tanggal_wib"] == found.tanggal_wib
+
+
+def test_every_problem_is_shown_and_no_attempt_is_counted(walker: Walker, connection: Any) -> None:
+    document = builders.document(connection, [Line("A", qty_fisik=None), Line("B", harga_pokok=None)])
+
+    found = look(walker, connection, document.nomer_nota)
+
+    assert (found.outcome, found.code) == (Outcome.REFUSED, 422)
+    assert [(problem.baris, problem.kolom) for problem in found.problems] == [(1, "qty_fisik"), (2, "harga_pokok")]
+    assert found.rows_changed == 0 and not found.journal
+    assert builders.rows(connection, "SELECT * FROM posting_attempts") == []
+
+
+def test_a_closed_month_is_shown_as_such(walker: Walker, connection: Any) -> None:
+    document = builders.document(connection, diotorisasi_at=NOON)
+    builders.period(connection, "2026-03")
+
+    assert look(walker, connection, document.nomer_nota).code == 423
+
+
+def test_a_posted_document_says_that_0_rows_would_change_and_shows_its_books(walker: Walker, connection: Any) -> None:
+    document = builders.document(connection)
+    walker.post(document.shadow_id)
+
+    found = look(walker, connection, document.nomer_nota)
+
+    assert (found.outcome, found.worker_status, found.rows_changed) == (Outcome.POSTED_ALREADY, "COMPLETED", 0)
+    assert "0 baris akan berubah" in found.message
+    assert shown(found) == books_of(connection, document.nomer_nota)
+
+
+def test_h21_a_posted_document_whose_staging_was_edited_would_be_refused(walker: Walker, connection: Any) -> None:
+    document = builders.document(connection)
+    walker.post(document.shadow_id)
+    builders.write_lines(connection, document.header_id, [Line("BRG-A", "10", "12", "9999.00")])
+
+    found = look(walker, connection, document.nomer_nota)
+
+    assert (found.outcome, found.code, found.rows_changed) == (Outcome.REFUSED, 409, 0)
+
+
+def test_a_failed_document_is_previewed_as_it_stands_now(walker: Walker, connection: Any) -> None:
+    document = builders.document(connection, [Line(qty_fisik=None)])
+    assert walker.post(document.shadow_id) == "FAILED"
+    assert look(walker, connection, document.nomer_nota).outcome is Outcome.REFUSED
+
+    builders.write_lines(connection, document.header_id, [Line()])
+
+    found = look(walker, connection, document.nomer_nota)
+    assert (found.outcome, found.worker_status) == (Outcome.POSTS, "FAILED")
+    assert found.total_debet == 3000
+
+
+def test_leftovers_of_an_older_attempt_are_counted_as_rows_that_change(walker: Walker, connection: Any) -> None:
+    document = builders.document(connection)
+    builders.insert(
+        connection,
+        "jurnal",
+        nomer_nota=document.nomer_nota,
+        transaksi_id=document.transaksi_id,
+        sumber="OPNAME",
+        tanggal_wib=datetime.now(),
+        kode_akun=builders.PERSEDIAAN,
+        debet="5",
+    )
+
+    assert look(walker, connection, document.nomer_nota).rows_changed == 1 + 4 + 2 + 1
+
+
+def test_a_dropped_document_will_not_be_posted(walker: Walker, connection: Any) -> None:
+    document = builders.document(connection)
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE rabbit_publish_shadow SET worker_status = 'CANCELLED'")
+    connection.commit()
+
+    found = look(walker, connection, document.nomer_nota)
+
+    assert (found.outcome, found.code) == (Outcome.CANCELLED, 499)
+
+
+def test_what_an_older_system_posted_is_left_alone(walker: Walker, connection: Any) -> None:
+    document = builders.document(connection)
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE rabbit_publish_shadow SET worker_status = 'COMPLETED'")
+    connection.commit()
+
+    found = look(walker, connection, document.nomer_nota)
+
+    assert (found.outcome, found.rows_changed, found.journal) == (Outcome.POSTED_ALREADY, 0, ())
+    assert "sistem lama" in found.message
+
+
+def test_a_document_that_a_posting_holds_is_not_waited_for_long(
+    walker: Walker, connection: Any, database: MysqlUrl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("everest.preview.LOCK_WAIT_SECONDS", 1)
+    document = builders.document(connection)
+    with closing(store.connect(database)) as posting, posting.cursor() as cursor:
+        cursor.execute("SELECT id FROM so_headers_staging WHERE id = %s FOR UPDATE", (document.header_id,))
+
+        with pytest.raises(TransientDatabaseError):
+            preview(walker.database.transaction, document.nomer_nota)
+
+    assert look(walker, connection, document.nomer_nota).outcome is Outcome.POSTS
+
+
+def test_a_posting_after_a_preview_waits_for_locks_as_long_as_ever(walker: Walker, connection: Any) -> None:
+    document = builders.document(connection)
+    preview(walker.database.transaction, document.nomer_nota)
+
+    with walker.database.transaction() as tx, tx.conn.cursor() as cursor:
+        cursor.execute("SELECT @@innodb_lock_wait_timeout")
+        assert cursor.fetchone() == (store.LOCK_WAIT_SECONDS,)
+
+
+def test_a_preview_is_of_one_document_that_is_counted(walker: Walker, connection: Any) -> None:
+    builders.document(connection, nomer_nota="SO-1")
+    builders.document(connection, nomer_nota="SO-1")
+    job = builders.shadow_row(connection, None, None)
+    connection.commit()
+
+    for target, error in (("SO-1", Conflict), (f"#{job}", Conflict), ("SO-9", DocumentMissing)):
+        with pytest.raises(error):
+            preview(walker.database.transaction, target)
+
+
+def test_a_late_movement_shows_what_a_person_has_to_decide(walker: Walker, connection: Any) -> None:
+    document = builders.document(connection, diotorisasi_at=NOON)
+    late = NOON - timedelta(hours=3)
+    builders.movement(
+        connection, masuk="1", tanggal_wib=late.astimezone(builders.WIB).replace(tzinfo=None), created_at=NOON
+    )
+
+    found = look(walker, connection, document.nomer_nota)
+
+    assert found.outcome is Outcome.NEEDS_DECISION
+    assert any("BELI-1" in reason.pesan for reason in found.reasons)
