@@ -27,6 +27,7 @@ _FOR_TASKS = (
     "MySQLdb.cursors",
     "pandas",
     "everest.bootstrap",
+    "everest.opname.reversal",
     "everest.opname.steps",
     "everest.opname.variance",
 )

@@ -46,6 +46,7 @@ class Settings:
 
     foreign_zone: zone of the instants that other programs write (our own rows are UTC).
     allow_zero_cost: accept a cost of 0 on a line with variance.
+    allow_self_approval: whoever submitted a document may also approve or reverse it.
     max_attempts: tries of a step before it is recorded as failed.
     step_timeout: longest one try of a step may take.
     max_active_runs: DAG runs of one workflow at work at once.
@@ -54,6 +55,7 @@ class Settings:
 
     foreign_zone: tzinfo = ZoneInfo("UTC")
     allow_zero_cost: bool = False
+    allow_self_approval: bool = False
     max_attempts: int = 3
     step_timeout: timedelta = timedelta(minutes=10)
     max_active_runs: int = 64
@@ -71,17 +73,21 @@ class Settings:
             problems.append(f"{name}={text!r}: must be a whole number above 0")
             return default
 
+        def switch(name: str) -> bool:
+            text = env.get(name, "0")
+            if text not in ("0", "1"):
+                problems.append(f"{name}={text!r}: must be 0 or 1")
+            return text == "1"
+
         zone: tzinfo = ZoneInfo("UTC")
         try:
             zone = ZoneInfo(env.get("EVEREST_FOREIGN_ZONE", "UTC"))
         except (KeyError, ValueError, OSError):
             problems.append("EVEREST_FOREIGN_ZONE: not a time zone name such as Asia/Jakarta")
-        zero_cost = env.get("EVEREST_ALLOW_ZERO_COST", "0")
-        if zero_cost not in ("0", "1"):
-            problems.append(f"EVEREST_ALLOW_ZERO_COST={zero_cost!r}: must be 0 or 1")
         settings = cls(
             foreign_zone=zone,
-            allow_zero_cost=zero_cost == "1",
+            allow_zero_cost=switch("EVEREST_ALLOW_ZERO_COST"),
+            allow_self_approval=switch("EVEREST_ALLOW_SELF_APPROVAL"),
             max_attempts=whole("EVEREST_MAX_ATTEMPTS", 3),
             step_timeout=timedelta(seconds=whole("EVEREST_STEP_TIMEOUT_S", 600)),
             max_active_runs=whole("EVEREST_MAX_ACTIVE_RUNS", 64),

@@ -62,11 +62,13 @@ ORDER BY gudang_kode = '*'
 LIMIT 1;
 
 -- name: posting_of(nomer_nota, transaksi_id)^
--- The posting set of a nota or of an accounting document.
-SELECT id, transaksi_id, nomer_nota, input_hash, total_debet, total_kredit, baris_selisih
-FROM posting_sets
-WHERE (jenis = 'POSTING' AND nomer_nota = :nomer_nota) OR transaksi_id = :transaksi_id
-ORDER BY id
+-- The posting set of an accounting document, else the one that carries this nota (a reversal's nota is taken, too).
+SELECT p.id, p.transaksi_id, p.nomer_nota, p.input_hash, p.total_debet, p.total_kredit, p.baris_selisih, p.jenis,
+       b.nomer_nota AS dibalik_oleh
+FROM posting_sets p
+LEFT JOIN posting_sets b ON b.membalik_id = p.id
+WHERE (p.jenis IN ('POSTING', 'PEMBALIKAN') AND p.nomer_nota = :nomer_nota) OR p.transaksi_id = :transaksi_id
+ORDER BY p.transaksi_id = :transaksi_id DESC, p.id
 LIMIT 1;
 
 -- name: settled_by_older_system(nomer_nota)$
@@ -101,10 +103,6 @@ VALUES (:transaksi_id, :nomer_nota, :jenis, :tanggal_wib, :gudang_kode)
 ON DUPLICATE KEY UPDATE
     nomer_nota = VALUES(nomer_nota), jenis = VALUES(jenis), tanggal_wib = VALUES(tanggal_wib),
     gudang_kode = VALUES(gudang_kode);
-
--- name: new_accounting_document(nomer_nota, jenis, gudang_kode)!
--- Takes the next transaksi_id from the table's own counter.
-INSERT INTO transaksi (nomer_nota, jenis, gudang_kode) VALUES (:nomer_nota, :jenis, :gudang_kode);
 
 -- name: values_of(transaksi_id)
 -- The computed lines that stand already.

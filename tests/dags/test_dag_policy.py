@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {path.parent.name for path in (ROOT / "plugins").glob("*/__init__.py")}
-ALLOWED_TAGS = {"opname", "posting", "audit", "example"}
+ALLOWED_TAGS = {"opname", "posting", "reversal", "audit", "example"}
 
 # In a process of its own: Airflow wants its settings before its first import, and must not touch anybody's database.
 PARSE = """
@@ -79,7 +79,7 @@ def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def test_every_dag_file_parses(parsed: dict[str, Any]) -> None:
     assert parsed["errors"] == {}
-    assert {dag["id"] for dag in parsed["dags"]} >= {"opname_posting", "monthly_closing"}
+    assert {dag["id"] for dag in parsed["dags"]} >= {"opname_posting", "opname_reversal", "monthly_closing"}
 
 
 def test_every_workflow_of_this_site_and_every_nested_one_has_its_dag(parsed: dict[str, Any]) -> None:

@@ -12,13 +12,15 @@ from everest.errors import Conflict, EverestError
 from everest.intake import lookup
 from everest.intake.lookup import Job
 from everest.intake.submit import audit
-from everest.opname.workflow import POST_OPNAME
+from everest.opname.workflow import POST_OPNAME, REVERSE_OPNAME
 from everest.preview import Outcome, preview
 from everest.store.unit_of_work import Database, UnitOfWork
 from everest.workflow import engine, runner
+from everest.workflow.definition import Definition
 
 FAILED, NOT_POSSIBLE = 1, 3
 FINAL = frozenset({"COMPLETED", "CANCELLED"})
+OF_DOCUMENTS = {definition.name: definition for definition in (POST_OPNAME, REVERSE_OPNAME)}
 
 
 @click.command()
@@ -78,16 +80,17 @@ def _tell_posted(database: Database, job: Job, as_json: bool) -> None:
 def post(ctx: click.Context, nota: str, take_over: bool, reason: str | None, as_json: bool) -> None:
     """Post the document NOTA (or #JOB) here and now, without Airflow and the broker.
 
-    The same three steps with the same locks: for the day those are down. A message of it that is still on its way
-    does nothing when it arrives. A document that is posted already is a success again.
+    The same steps with the same locks, for a reversal as well: for the day those are down. A message of it that is
+    still on its way does nothing when it arrives. A document that is posted already is a success again.
     """
     database = bootstrap.database()
     try:
         with database.transaction() as tx:
             job = lookup.find_job(tx.conn, nota)
             ticket = None
+            definition = _definition(job)
             if job.worker_status not in FINAL:
-                ticket = _take_over(tx, job, take_over)
+                ticket = _take_over(tx, definition, job, take_over)
                 audit(
                     tx.conn,
                     actor=output.operator(),
@@ -101,7 +104,7 @@ def post(ctx: click.Context, nota: str, take_over: bool, reason: str | None, as_
                     after={"worker_status": "PROCESSING", "dag_run_id": ticket.dag_run_id, "n": ticket.n},
                 )
         if ticket is not None:
-            _walk(database, ticket)
+            _walk(database, definition, ticket)
             with database.transaction() as tx:
                 job = lookup.find_job(tx.conn, f"#{job.shadow_id}")
     finally:
@@ -115,19 +118,27 @@ def post(ctx: click.Context, nota: str, take_over: bool, reason: str | None, as_
         ctx.exit(FAILED if job.has_ended else NOT_POSSIBLE)
 
 
-def _take_over(tx: UnitOfWork, job: Job, take_running: bool) -> engine.Ticket:
+def _definition(job: Job) -> Definition:
+    """The workflow of a document; a job that another program announced is a count."""
+    name = job.workflow or POST_OPNAME.name
+    if name not in OF_DOCUMENTS:
+        raise Conflict(f"job #{job.shadow_id} is workflow {name}, no document; see `python -m everest workflow`")
+    return OF_DOCUMENTS[name]
+
+
+def _take_over(tx: UnitOfWork, definition: Definition, job: Job, take_running: bool) -> engine.Ticket:
     try:
-        return engine.take_over(tx, POST_OPNAME, job.shadow_id, take_running=take_running)
+        return engine.take_over(tx, definition, job.shadow_id, take_running=take_running)
     except Conflict as conflict:
         if job.worker_status == "PROCESSING" and not take_running:
             raise Conflict(f"{conflict.message}; if that will never end, --take-over posts it here") from conflict
         raise
 
 
-def _walk(database: Database, ticket: engine.Ticket) -> None:
+def _walk(database: Database, definition: Definition, ticket: engine.Ticket) -> None:
     """To the end, or to a failure that the rows name. Raises what they do not name."""
     try:
-        runner.run_to_end(POST_OPNAME, ticket, database.transaction)
+        runner.run_to_end(definition, ticket, database.transaction)
     except Exception as error:
         if not runner.is_recorded(error):
             if isinstance(error, EverestError):

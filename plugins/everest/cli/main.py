@@ -44,6 +44,7 @@ _COMMANDS = {
     "status": "everest.cli.status",
     "rerun": "everest.cli.jobs",
     "post": "everest.cli.jobs",
+    "reverse": "everest.cli.reverse",
     "preview": "everest.cli.preview",
     "attempts": "everest.cli.attempts",
     "migrate": "everest.cli.schema",

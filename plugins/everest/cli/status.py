@@ -93,10 +93,11 @@ def _table(job: Job) -> Table:
     if job.reason:
         table.add_row("reason", _safe(f"{job.error_code}: {job.reason}" if job.error_code else job.reason))
     if job.transaksi_id is not None:
-        table.add_row(
-            "transaksi", f"{job.transaksi_id}, warehouse {_safe(str(job.gudang_kode))}, {job.jumlah_baris} lines"
-        )
-        people = f"{job.dibuat_oleh or '-'}, authorised by {job.diotorisasi_oleh or '-'}"
+        lines = "" if job.membalik_nota else f", {job.jumlah_baris} lines"
+        table.add_row("transaksi", f"{job.transaksi_id}, warehouse {_safe(str(job.gudang_kode))}{lines}")
+        people = job.dibuat_oleh or "-"
+        if job.membalik_nota is None:
+            people += f", authorised by {job.diotorisasi_oleh or '-'}"
         table.add_row("submitted by", _safe(people))
     table.add_row("message", f"{job.publish_status} {output.wib(job.published_at)}".rstrip())
     if job.dag_run_id:
@@ -105,6 +106,11 @@ def _table(job: Job) -> Table:
         sides = f"debit {output.rupiah(job.total_debet)}, credit {output.rupiah(job.total_kredit)}"
         lines = f"{job.baris_selisih} lines with variance"
         table.add_row("posting", f"{job.posting_id}: {sides}, {lines}, at {output.wib(job.posted_at)}")
+    if job.membalik_nota is not None:
+        table.add_row("reverses", _safe(job.membalik_nota))
+    if job.dibalik_nota is not None:
+        posted = f"posting {job.dibalik_posting_id}" if job.dibalik_posting_id is not None else "on its way"
+        table.add_row("reversed by", _safe(f"{job.dibalik_nota} ({posted})"))
     if job.worker_status == "FAILED":
         letter = output.wib(job.dead_lettered_at) or "on its way"
         table.add_row("dead letter", "none: a person refused it" if job.error_code == 403 else letter)
@@ -129,7 +135,7 @@ def _next(job: Job, watched: bool) -> Text:
     if job.worker_status != "FAILED":
         return Text("" if watched or job.has_ended else "It goes on by itself; --watch follows it.")
     again = f"python -m everest rerun '#{job.shadow_id}'"
-    if job.error_code in (422, 423) and job.nomer_nota:
+    if job.error_code in (422, 423) and job.nomer_nota and not job.membalik_nota:
         correct = f"python -m everest submit FILE --replace --nota {nota} --transaksi-id {job.transaksi_id}"
         return Text(f"Correct it: {correct}\nThen run it again: {again}")
     drop = f"python -m ingest_consumer dead-letters drop --shadow {job.shadow_id} --reason ..."

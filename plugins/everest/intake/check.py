@@ -26,7 +26,10 @@ def domain_problems(
     posted = tx.books.posting_of(header.nomer_nota, header.transaksi_id)
     earlier = find_earlier(tx.conn, submission, tx.settings)
     if posted is not None and not (earlier and earlier.same_content and earlier.transaksi_id == posted.transaksi_id):
-        pesan = f"nota sudah diposting (posting {posted.id}, transaksi {posted.transaksi_id}); pakai nota baru"
+        reversed_by = f", dibalik oleh {posted.dibalik_oleh}" if posted.dibalik_oleh else ""
+        pesan = (
+            f"nota sudah diposting (posting {posted.id}, transaksi {posted.transaksi_id}{reversed_by}); pakai nota baru"
+        )
         problems.insert(0, Problem(None, "nomer_nota", pesan))
     return problems
 

@@ -24,7 +24,11 @@ ENDED = frozenset({"COMPLETED", "FAILED", "CANCELLED"})
 
 @dataclass(frozen=True)
 class Job:
-    """A job (shadow row), its document and its posting. Instants are naive UTC; amounts in rupiah."""
+    """A job (shadow row), its document and its posting. Instants are naive UTC; amounts in rupiah.
+
+    membalik_nota: what this reversal reverses. dibalik_nota: the reversal of this document, on its way or (with
+    dibalik_posting_id) posted.
+    """
 
     shadow_id: int
     transaksi_id: int | None
@@ -46,6 +50,7 @@ class Job:
     created_at: datetime
     updated_at: datetime
     carrier_shadow_id: int | None
+    workflow: str | None
     gudang_kode: str | None
     tanggal_opname: date | None
     diotorisasi_oleh: str | None
@@ -56,6 +61,9 @@ class Job:
     total_kredit: Decimal | None
     baris_selisih: int | None
     posted_at: datetime | None
+    membalik_nota: str | None
+    dibalik_nota: str | None
+    dibalik_posting_id: int | None
 
     @property
     def has_ended(self) -> bool:

@@ -18,8 +18,10 @@ from zoneinfo import ZoneInfo
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from everest.errors import Conflict, DocumentRefused, DuplicateKey, Problem, TransientDatabaseError
+from everest.intake.numbers import next_number
 from everest.intake.submission import Authority, Submission, fingerprint
 from everest.opname.document import DECIMAL_COLUMNS, LINE_COLUMNS
+from everest.opname.steps import OPNAME
 from everest.opname.workflow import POST_OPNAME
 from everest.settings import Settings
 from everest.store.database import Connection, last_insert_id, load_queries
@@ -31,9 +33,6 @@ _ROWS = load_queries("intake", as_tuples=True)
 
 ROWS_PER_STATEMENT = 20_000
 """About 2.5 MB of JSON: far below the default max_allowed_packet of 16 MiB."""
-
-NUMBERS_TRIED = 200
-"""Numbers of our counter that may turn out to be another program's before a person has to move the counter."""
 
 TRIES = 6
 """Of a whole submission, when another sender of the same document or the database was in the way."""
@@ -91,7 +90,7 @@ def submit(tx: UnitOfWork, submission: Submission, authority: Authority) -> Subm
     chunks = list(line_chunks(submission))  # before the first lock: whoever waits for us waits for MySQL only
     transaksi_id = submission.transaksi_id
     if transaksi_id is None:
-        transaksi_id = _next_number(tx.conn, submission)
+        transaksi_id = next_number(tx.conn, submission.nomer_nota, OPNAME, submission.gudang_kode)
     header_id = _insert_header(tx, submission, authority, transaksi_id)
     if submission.transaksi_id is not None:
         _claim_number(tx, submission, transaksi_id)
@@ -186,31 +185,18 @@ def _check(submission: Submission, now: datetime) -> None:
         raise DocumentRefused(f"dokumen ditolak: {len(problems)} masalah", problems)
 
 
-def _next_number(conn: Connection, submission: Submission) -> int:
-    for _ in range(NUMBERS_TRIED):
-        _QUERIES.insert_accounting_document(
-            conn, transaksi_id=None, nomer_nota=submission.nomer_nota, gudang_kode=submission.gudang_kode
-        )
-        number = last_insert_id(conn)
-        key = POST_OPNAME.key({"transaksi_id": number})
-        taken = _QUERIES.id_is_taken(conn, transaksi_id=number, workflow=POST_OPNAME.name, idempotency_key=key)
-        if not taken:
-            return number
-        _QUERIES.release_accounting_document(conn, transaksi_id=number)
-    raise Conflict(
-        f"{NUMBERS_TRIED} numbers of the counter of table transaksi, up to {number}, belong to documents of another"
-        " program; move the counter past them (ALTER TABLE transaksi AUTO_INCREMENT = ...) and submit again"
-    )
-
-
 def _claim_number(tx: UnitOfWork, submission: Submission, transaksi_id: int) -> None:
     """The number came from outside: it must be free, or the same document as the program that gave it wrote it."""
     row = _QUERIES.accounting_document(tx.conn, transaksi_id=transaksi_id)
     if row is None:
         _QUERIES.insert_accounting_document(
-            tx.conn, transaksi_id=transaksi_id, nomer_nota=submission.nomer_nota, gudang_kode=submission.gudang_kode
+            tx.conn,
+            transaksi_id=transaksi_id,
+            nomer_nota=submission.nomer_nota,
+            jenis=OPNAME,
+            gudang_kode=submission.gudang_kode,
         )
-    elif (row["nomer_nota"], row["jenis"]) != (submission.nomer_nota, "OPNAME"):
+    elif (row["nomer_nota"], row["jenis"]) != (submission.nomer_nota, OPNAME):
         raise Conflict(f"transaksi {transaksi_id} is {row['jenis']} {row['nomer_nota']} already; give another number")
     posted = tx.books.posting_of("", transaksi_id)
     if posted is not None:

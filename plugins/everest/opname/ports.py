@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PostingSet:
-    """A completed posting. Amounts in rupiah."""
+    """A completed posting. Amounts in rupiah. jenis: 'POSTING' or 'PEMBALIKAN'; dibalik_oleh: the nota of its
+    reversal, None while it stands."""
 
     id: int
     transaksi_id: int
@@ -31,6 +32,8 @@ class PostingSet:
     total_debet: Decimal
     total_kredit: Decimal
     baris_selisih: int
+    jenis: str = "POSTING"
+    dibalik_oleh: str | None = None
 
 
 @dataclass(frozen=True)
@@ -134,3 +137,47 @@ class Books(Protocol):
         problems: Sequence[Problem],
         replaced_lines: list[dict[str, Any]] | None = None,
     ) -> None: ...
+
+
+class Reversals(Protocol):
+    """What a reversal needs beside `Books`, on the same transaction."""
+
+    def posting(self, posting_id: int) -> PostingSet | None: ...
+
+    def reversal_of(self, posting_id: int) -> PostingSet | None: ...
+
+    def warehouses(self, posting_id: int) -> list[str]:
+        """Of the posting's document and of its stock-card rows."""
+        ...
+
+    def journal(self, posting_id: int) -> tuple[JournalRow, ...]: ...
+
+    def insert_posting(
+        self,
+        transaksi_id: int,
+        nomer_nota: str,
+        original: PostingSet,
+        shadow_id: int,
+        dag_run_id: str,
+        input_hash: str,
+    ) -> int:
+        """Raises DuplicateKey when the posting was reversed meanwhile."""
+        ...
+
+    def write_document(self, transaksi_id: int, nomer_nota: str, instant: datetime, original: PostingSet) -> None:
+        """The accounting document of the reversal, and its lines: those of the original with a variance, mirrored."""
+        ...
+
+    def insert_journal(
+        self, posting_id: int, transaksi_id: int, nomer_nota: str, instant: datetime, rows: Sequence[JournalRow]
+    ) -> None: ...
+
+    def mirror_stock_card(
+        self, posting_id: int, transaksi_id: int, nomer_nota: str, instant: datetime, original_id: int
+    ) -> None:
+        """In and out swapped, the value negated, at the original cost, in the original order."""
+        ...
+
+    def what_is_left(self, original_id: int, posting_id: int) -> list[str]:
+        """Accounts and stock (item, lot, warehouse) that the two postings together still move; should be none."""
+        ...

@@ -229,6 +229,13 @@ def _conflict_sentence(header: Header, posted: PostingSet) -> str:
             f"transaksi {header.transaksi_id} sudah diposting dengan nota {posted.nomer_nota} (posting {posted.id});"
             f" nota {header.nomer_nota} tidak bisa dipakai lagi untuk transaksi ini"
         )
+    if posted.jenis == "PEMBALIKAN":
+        return f"nota {header.nomer_nota} adalah nota sebuah pembalikan (posting {posted.id}); pakai nota baru"
+    if posted.dibalik_oleh is not None:
+        return (
+            f"nota {header.nomer_nota} sudah diposting (posting {posted.id}) dan dibalik oleh {posted.dibalik_oleh};"
+            " pakai nota baru"
+        )
     return (
         f"nota {header.nomer_nota} sudah diposting dengan isi lain (posting {posted.id}, transaksi"
         f" {posted.transaksi_id}); buku yang sudah diposting tidak berubah, pakai nota baru"
@@ -330,7 +337,8 @@ def _count_sentence(problems: Sequence[Problem]) -> str:
 
 def _posted_before(posted: PostingSet) -> dict[str, Any]:
     answer = _posted(posted.id, posted.nomer_nota, posted.total_debet, posted.baris_selisih)
-    answer["_response"]["message"] = f"sudah diposting sebelumnya (posting {posted.id})"
+    reversed_by = f", dibalik oleh {posted.dibalik_oleh}" if posted.dibalik_oleh else ""
+    answer["_response"]["message"] = f"sudah diposting sebelumnya (posting {posted.id}{reversed_by})"
     return answer
 
 

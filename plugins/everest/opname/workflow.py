@@ -1,7 +1,9 @@
-"""POST_OPNAME: the posting of a stock count, as a durable workflow of three steps."""
+"""POST_OPNAME and REVERSE_OPNAME: the posting of a stock count in three steps, and its reversal in one, as durable
+workflows."""
 
 from __future__ import annotations
 
+from everest.opname.reversal import reverse_posting
 from everest.opname.steps import clean_duplicate_notas, compute_variance, post_jurnal, record_failure
 from everest.settings import Settings
 from everest.workflow.builder import workflow
@@ -12,6 +14,12 @@ DOC = """Posts one authorised stock count (nota) into the journal and the stock 
 Each task is one database transaction. Clearing a failed task tries it again; a task that has done its work is never
 done twice. What a document's status is, and why, stands in `rabbit_publish_shadow`; `python -m everest status NOTA`
 shows it.
+"""
+
+REVERSAL_DOC = """Reverses one posted stock count (nota): journal and stock card, mirrored, as a document of its own.
+
+It is asked for with `python -m everest reverse NOTA --reason ...`; the original stays as it is. One task, one database
+transaction. Clearing it after a failure tries again; a posting is reversed once, however often it is tried.
 """
 
 
@@ -31,5 +39,17 @@ def post_opname(settings: Settings) -> Definition:
     )
 
 
+def reverse_opname(settings: Settings) -> Definition:
+    """The same for the reversal. Its key names the posting that it reverses: `everest.reversal` gives it."""
+    return (
+        workflow("opname_reversal", version="1", doc=REVERSAL_DOC)
+        .then(reverse_posting, timeout=settings.step_timeout)
+        .max_attempts(settings.max_attempts)
+        .on_failure(record_failure)
+        .build()
+    )
+
+
 SETTINGS = Settings.from_environment()
 POST_OPNAME = post_opname(SETTINGS)
+REVERSE_OPNAME = reverse_opname(SETTINGS)

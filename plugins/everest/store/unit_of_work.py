@@ -11,6 +11,7 @@ from everest.errors import TransientDatabaseError
 from everest.settings import Settings
 from everest.store.books import MysqlBooks
 from everest.store.database import Connection, transaction, typed_errors
+from everest.store.reversals import MysqlReversals
 from everest.store.runs import MysqlRunStore
 
 
@@ -23,6 +24,10 @@ class UnitOfWork:
     now: datetime
     runs: MysqlRunStore
     books: MysqlBooks
+
+    @property
+    def reversals(self) -> MysqlReversals:
+        return MysqlReversals(self.conn)
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:

@@ -10,16 +10,16 @@ from everest.opname.workflow import POST_OPNAME
 from everest.settings import MysqlUrl, Settings
 from everest.store import database as store
 from everest.workflow import runner
+from everest.workflow.definition import Definition
 from everest.workflow.engine import Forward, Leave, Replay, Ticket
 from ingest_consumer import shadow as jobs
 
-STEPS = tuple(step.name for step in POST_OPNAME.steps)
-
 
 class Walker:
-    """Plays consumer and Airflow for one database."""
+    """Plays consumer and Airflow for one database and one workflow."""
 
-    def __init__(self, url: MysqlUrl, settings: Settings | None = None) -> None:
+    def __init__(self, url: MysqlUrl, settings: Settings | None = None, definition: Definition = POST_OPNAME) -> None:
+        self.definition = definition
         self.database = bootstrap.database(url, settings or Settings())
         self._conn = store.connect(url)
 
@@ -33,16 +33,16 @@ class Walker:
         assert row is not None
         n = row.n or 1
         run_id = row.dag_run_id or jobs.dag_run_id("opname_posting", row.transaksi_id, None, shadow_id, n)
-        assert jobs.claim(self._conn, shadow_id, row.dag_run_id, "opname_posting", run_id, n), row
+        assert jobs.claim(self._conn, shadow_id, row.dag_run_id, self.definition.dag_id, run_id, n), row
         self._conn.commit()
         return Ticket(run_id, shadow_id, n, row.workflow_id, row.transaksi_id)
 
     def step(self, ticket: Ticket, step: str, is_last_try: bool = True) -> Forward | Replay | Leave:
-        return runner.run_step(POST_OPNAME, ticket, step, self.database.transaction, is_last_try)
+        return runner.run_step(self.definition, ticket, step, self.database.transaction, is_last_try)
 
     def dag_run(self, ticket: Ticket, before: Callable[[str], Any] = lambda step: None) -> None:
         """One DAG run: its tasks in order until one leaves or fails. `before` is called ahead of each task."""
-        for step in STEPS:
+        for step in (one.name for one in self.definition.steps):
             before(step)
             try:
                 if isinstance(self.step(ticket, step), Leave):

@@ -34,7 +34,8 @@ def test_a_site_that_says_nothing_runs_the_posting_and_the_example(
     else:
         monkeypatch.setenv("EVEREST_WORKFLOWS", value)
 
-    assert set(bootstrap.definitions()) == {"opname_posting", "monthly_closing", "closing_report"}
+    expected = {"opname_posting", "opname_reversal", "monthly_closing", "closing_report"}
+    assert set(bootstrap.definitions()) == expected
 
 
 def test_what_a_workflow_runs_inside_is_known_with_it(site: ModuleType) -> None:

@@ -1,0 +1,168 @@
+"""Asking for the reversal of a posted document: a new document, its run, its job and its message, in one transaction.
+
+The other end of the story: what a submit puts into the books, a reversal takes back. It goes the same way (outbox,
+queue, DAG `opname_reversal`), so it can fail, wait and be run again like any document. Used by command line and pages.
+
+The workflow's key is `<posting>-<number>`: one posting has one reversal on its way, and a further one only after the
+one before was cancelled. Two requests at once come one after the other on the row of the posting.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from everest.errors import Conflict, DocumentMissing, DocumentRefused, Forbidden, Problem
+from everest.intake import lookup
+from everest.intake.numbers import next_number
+from everest.intake.submit import audit
+from everest.opname.document import period_of, wib
+from everest.opname.ports import PostingSet
+from everest.opname.reversal import PEMBALIKAN, closed_problem, nota_candidates
+from everest.opname.workflow import REVERSE_OPNAME
+from everest.store.reversals import Request
+from everest.store.unit_of_work import UnitOfWork
+from everest.workflow import engine
+
+MAX_REASON = 500
+"""Characters of audit_log.reason; a longer reason is refused, not cut."""
+
+
+@dataclass(frozen=True)
+class Requested:
+    """A reversal on its way: its own document and job, and the posting that it reverses. is_new: False when the same
+    person had asked for it with the same words before (a second click); then nothing was written."""
+
+    workflow_id: int
+    shadow_id: int
+    dag_run_id: str
+    transaksi_id: int
+    nomer_nota: str
+    membalik_nota: str
+    membalik_id: int
+    is_new: bool
+
+
+def request(tx: UnitOfWork, nota: str, who: str, reason: str) -> Requested:
+    """Sends the reversal of the posted document `nota` (or '#job') on its way; the caller commits.
+
+    who: whoever is logged in. Raises DocumentMissing; Conflict when it is not posted, is a reversal, is reversed
+    already or has a reversal on its way; Forbidden for one's own document; DocumentRefused for an empty reason or
+    (423) while the present month is closed.
+    """
+    reason = _reason(reason)
+    original = _posting(tx, nota)
+    tx.reversals.lock_posting(original.id)
+    _refuse_reversed(tx, original)
+    earlier = tx.reversals.requests(original.id)
+    open_one = next((one for one in earlier if one.status != "cancelled"), None)
+    if open_one is not None:
+        return _again(open_one, original, who, reason)
+    _refuse_own(tx, original, who)
+    instant = wib(tx.now).replace(microsecond=0)
+    if tx.books.closed_periods([period_of(instant)]):
+        raise closed_problem(period_of(instant), instant)
+    nomer_nota = next(one for one in nota_candidates(original.nomer_nota) if not tx.reversals.nota_is_taken(one))
+    warehouse = tx.reversals.warehouse_of(original.transaksi_id)
+    transaksi_id = next_number(tx.conn, nomer_nota, PEMBALIKAN, warehouse)
+    payload = {
+        "transaksi_id": transaksi_id,
+        "nomer_nota": nomer_nota,
+        "posting_id": original.id,
+        "alasan": reason,
+        "oleh": who,
+    }
+    job = engine.dispatch(tx, REVERSE_OPNAME, payload, _next_key(original, earlier), transaksi_id, nomer_nota)
+    audit(
+        tx.conn,
+        actor=who,
+        action="reverse",
+        transaksi_id=original.transaksi_id,
+        nomer_nota=original.nomer_nota,
+        shadow_id=job.shadow_id,
+        workflow_id=job.workflow_id,
+        reason=reason,
+        before={"posting_id": original.id, "total_debet": original.total_debet},
+        after={"transaksi_id": transaksi_id, "nomer_nota": nomer_nota},
+    )
+    return Requested(
+        job.workflow_id,
+        job.shadow_id,
+        job.dag_run_id,
+        transaksi_id,
+        nomer_nota,
+        original.nomer_nota,
+        original.id,
+        is_new=True,
+    )
+
+
+def _reason(reason: str) -> str:
+    text = reason.strip()
+    if not text or len(text) > MAX_REASON:
+        wrong = "alasan pembalikan kosong" if not text else f"alasan lebih dari {MAX_REASON} huruf"
+        raise DocumentRefused(wrong, [Problem(None, "alasan", wrong)])
+    return text
+
+
+def _posting(tx: UnitOfWork, target: str) -> PostingSet:
+    """The posting that `target` means. Of several documents of one nota at most one is posted."""
+    jobs = lookup.find_jobs(tx.conn, target)
+    posted = [job.posting_id for job in jobs if job.posting_id is not None]
+    if not posted:
+        job = jobs[-1]
+        if job.workflow == REVERSE_OPNAME.name:
+            raise Conflict(f"{job.nomer_nota} adalah pembalikan; pembalikan tidak bisa dibalik")
+        raise Conflict(
+            f"{job.nomer_nota or target} berstatus {job.worker_status} dan tidak punya posting; hanya dokumen yang"
+            " sudah diposting yang bisa dibalik"
+        )
+    original = tx.reversals.posting(posted[0])
+    if original is None:
+        raise DocumentMissing(f"posting {posted[0]} tidak ada")
+    if original.jenis == PEMBALIKAN:
+        raise Conflict(
+            f"{original.nomer_nota} adalah pembalikan; pembalikan tidak bisa dibalik, kirim hitungan dengan nota baru"
+        )
+    return original
+
+
+def _refuse_reversed(tx: UnitOfWork, original: PostingSet) -> None:
+    done = tx.reversals.reversal_of(original.id)
+    if done is not None:
+        raise Conflict(f"nota {original.nomer_nota} sudah dibalik oleh {done.nomer_nota} (posting {done.id})")
+
+
+def _again(one: Request, original: PostingSet, who: str, reason: str) -> Requested:
+    """The answer to whoever asks while another reversal stands."""
+    where = f"pembalikan {one.nomer_nota} (pekerjaan #{one.shadow_id})"
+    if one.status == "failed":
+        raise Conflict(
+            f"nota {original.nomer_nota} sudah punya {where} yang gagal ({one.error_code}); jalankan ulang pekerjaan"
+            " itu, atau batalkan dulu"
+        )
+    if (one.oleh, one.alasan) != (who, reason):
+        raise Conflict(f"nota {original.nomer_nota} sedang dibalik: {where} berstatus {one.worker_status}")
+    return Requested(
+        one.workflow_id,
+        one.shadow_id,
+        one.dag_run_id,
+        one.transaksi_id,
+        one.nomer_nota,
+        original.nomer_nota,
+        original.id,
+        is_new=False,
+    )
+
+
+def _refuse_own(tx: UnitOfWork, original: PostingSet, who: str) -> None:
+    """Four eyes: whoever submitted a document does not take it back alone, unless the site allows it."""
+    header = tx.books.document(original.transaksi_id)
+    submitter = header.dibuat_oleh if header else None
+    if tx.settings.allow_self_approval or submitter is None or submitter.casefold() != who.casefold():
+        return
+    raise Forbidden(f"nota {original.nomer_nota} dikirim oleh {submitter}; dokumen sendiri dibalik oleh orang lain")
+
+
+def _next_key(original: PostingSet, earlier: list[Request]) -> str:
+    used = [int(one.idempotency_key.rpartition("-")[2]) for one in earlier]
+    return f"{original.id}-{max(used, default=0) + 1}"
