@@ -25,6 +25,7 @@ from ingest_consumer.delivery import DagGate, Delivery, Means, Outcome, Verdict
 from ingest_consumer.errors import IngestError, TopologyError
 from ingest_consumer.pauses import Backoff, Complaints
 from ingest_consumer.settings import Settings
+from ingest_consumer.vitals import Pulse, Vitals
 
 log = logging.getLogger(__name__)
 
@@ -43,13 +44,14 @@ class _Resubscribe(Exception):
 class Worker:
     """One connection to the broker and one to MySQL; `run` returns when `stop` is set."""
 
-    def __init__(self, name: str, settings: Settings, stop: threading.Event) -> None:
+    def __init__(self, name: str, settings: Settings, stop: threading.Event, vitals: Vitals | None = None) -> None:
         assert settings.airflow is not None
         airflow = settings.airflow
         self._name = name
         self._settings = settings
         self._stop = stop
-        self._complaints = Complaints(log, name)
+        self._vitals = vitals or Vitals("consumer")
+        self._complaints = Complaints(log, name, self._vitals)
         self._database = Database(settings.mysql, settings.mysql_timeout)
         self._api = AirflowApi(airflow.url, airflow.user, airflow.password, settings.airflow_timeout)
         self._means = Means(self._database, self._api, DagGate(self._api), settings, self._complaints, time.monotonic)
@@ -61,6 +63,7 @@ class Worker:
     def run(self) -> None:
         backoff = Backoff(self._settings.retry_max)
         while not self._stop.is_set():
+            self._vitals.turn(self._name)
             try:
                 self._session(backoff)
             except _Resubscribe as reason:
@@ -90,6 +93,7 @@ class Worker:
             self._complaints.over("topology")
             checked_at = time.monotonic()
             while not self._stop.is_set():
+                self._vitals.turn(self._name)
                 connection.process_data_events(time_limit=self._listen_s())
                 if self._cancelled or not channel.is_open:
                     raise _Resubscribe("cancelled by the broker" if self._cancelled else "channel closed by the broker")
@@ -176,9 +180,9 @@ class Worker:
                 self._api.set_note(verdict.dag_id, verdict.dag_run_id, verdict.note)
 
 
-def check_start(settings: Settings, stop: threading.Event) -> None:
+def check_start(settings: Settings, stop: threading.Event, vitals: Vitals | None = None) -> None:
     """Waits for the broker, then checks or declares the topology. Raises TopologyError: no worker could start."""
-    complaints = Complaints(log, "consumer")
+    complaints = Complaints(log, "consumer", vitals)
     backoff = Backoff(settings.retry_max)
     while not stop.is_set():
         try:
@@ -195,13 +199,18 @@ def check_start(settings: Settings, stop: threading.Event) -> None:
 
 def consume(settings: Settings, stop: threading.Event) -> None:
     """Runs the workers until `stop` is set. Raises TopologyError at start."""
-    check_start(settings, stop)
+    vitals = Vitals("consumer", settings.retry_max.total_seconds())
+    check_start(settings, stop, vitals)
     names = [f"worker {number}" for number in range(1, settings.workers + 1)]
-    threads = [threading.Thread(target=Worker(name, settings, stop).run, name=name, daemon=True) for name in names]
+    threads = [
+        threading.Thread(target=Worker(name, settings, stop, vitals).run, name=name, daemon=True) for name in names
+    ]
     for thread in threads:
         thread.start()
     log.info("consuming %s with %s workers", topology.JOBS_QUEUE, len(threads))
-    stop.wait()
+    vitals.know(state="active", workers=len(threads))
+    # this thread has nothing else to do until it is told to stop
+    Pulse(vitals, Database(settings.mysql, settings.mysql_timeout).transaction).run(stop)
     give_up_at = time.monotonic() + STOP_WITHIN_S
     for thread in threads:
         thread.join(max(0.0, give_up_at - time.monotonic()))

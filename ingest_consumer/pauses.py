@@ -9,6 +9,8 @@ from datetime import timedelta
 
 from tenacity import RetryCallState, Retrying, wait_exponential, wait_random
 
+from ingest_consumer.vitals import Vitals
+
 COMPLAIN_EVERY_S = 60.0
 
 
@@ -29,19 +31,24 @@ class Backoff:
 
 
 class Complaints:
-    """Says the same kind of trouble once a minute, and once more when it is over."""
+    """Says the same kind of trouble once a minute, and once more when it is over; `vitals` hears of it each time."""
 
-    def __init__(self, log: logging.Logger, who: str) -> None:
+    def __init__(self, log: logging.Logger, who: str, vitals: Vitals | None = None) -> None:
         self._log = log
         self._who = who
+        self._vitals = vitals
         self._said: dict[str, float] = {}
 
     def say(self, kind: str, text: str, level: int = logging.WARNING) -> None:
+        if self._vitals is not None:
+            self._vitals.trouble(self._who, kind, text)
         now = time.monotonic()
         if now - self._said.get(kind, -COMPLAIN_EVERY_S) >= COMPLAIN_EVERY_S:
             self._said[kind] = now
             self._log.log(level, "%s: %s", self._who, text)
 
     def over(self, kind: str) -> None:
+        if self._vitals is not None:
+            self._vitals.well(self._who, kind)
         if self._said.pop(kind, None) is not None:
             self._log.info("%s: %s is well again", self._who, kind)

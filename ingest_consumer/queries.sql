@@ -162,3 +162,13 @@ UPDATE rabbit_publish_shadow SET publish_status = 'PUBLISHED', published_at = UT
 UPDATE outbox
 SET attempts = attempts + 1, last_error = :error, available_at = UTC_TIMESTAMP(6) + INTERVAL :seconds SECOND
 WHERE id = :outbox_id;
+
+-- name: beat!
+-- This process is alive, and how it is; the first beat of an instance is when it started.
+INSERT INTO process_heartbeats (name, instance, started_at, seen_at, detail)
+VALUES (:name, :instance, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), :detail)
+ON DUPLICATE KEY UPDATE seen_at = UTC_TIMESTAMP(6), detail = :detail;
+
+-- name: forget_heartbeats!
+-- What died long ago; bounded, so that a process that starts never holds the table for long.
+DELETE FROM process_heartbeats WHERE name = :name AND seen_at < UTC_TIMESTAMP(6) - INTERVAL :days DAY ORDER BY seen_at LIMIT 1000;

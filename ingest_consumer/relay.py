@@ -25,6 +25,7 @@ from ingest_consumer.errors import TopologyError
 from ingest_consumer.pauses import Backoff, Complaints
 from ingest_consumer.settings import Settings
 from ingest_consumer.shadow import JOBS_EXCHANGE, OPNAME_POSTING, queries
+from ingest_consumer.vitals import Pulse, Vitals
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +34,7 @@ HEARTBEAT_S_MAX = 20
 """Shorter than a worker's: while a silent broker is not yet given up, a batch of rows stays locked."""
 ROW_RETRY_S_MAX = 60
 PERSISTENT = 2
+PULSE_JOIN_S = 5.0
 ERROR_MAX = 500
 LOST_BROKER = (AMQPConnectionError, OSError)
 """The broker is gone. Any other error is the row's own: the broker does not take it, or it cannot be said in AMQP at
@@ -42,10 +44,11 @@ all. Then it waits its turn, and the others go on."""
 class Relay:
     """One connection to the broker and one to MySQL, which also holds the lock; `run` returns when `stop` is set."""
 
-    def __init__(self, settings: Settings, stop: threading.Event) -> None:
+    def __init__(self, settings: Settings, stop: threading.Event, vitals: Vitals | None = None) -> None:
         self._settings = settings
         self._stop = stop
-        self._complaints = Complaints(log, "relay")
+        self._vitals = vitals or Vitals("relay")
+        self._complaints = Complaints(log, "relay", self._vitals)
         self._database = Database(settings.mysql, settings.mysql_timeout)
         self._lock_name = self._database.lock_name("relay")
         self._has_lock = False
@@ -59,6 +62,7 @@ class Relay:
     def run(self) -> None:
         backoff = Backoff(self._settings.retry_max)
         while not self._stop.is_set():
+            self._vitals.turn()
             try:
                 if not self._is_active():
                     self._stop.wait(STANDBY_LOOK_S)
@@ -92,6 +96,7 @@ class Relay:
                 owned = queries.get_lock(conn, name=self._lock_name, wait_seconds=0) == 1
         if owned != self._has_lock:
             log.info("relay: %s", "active" if owned else "on standby, another relay is active")
+        self._vitals.know(state="active" if owned else "standby")
         self._has_lock = owned
         return owned
 
@@ -249,5 +254,12 @@ def _fields(text: str | None) -> dict[str, Any]:
 
 
 def relay(settings: Settings, stop: threading.Event) -> None:
-    """Runs until `stop` is set."""
-    Relay(settings, stop).run()
+    """Runs until `stop` is set, with a heartbeat beside it."""
+    vitals = Vitals("relay", settings.retry_max.total_seconds())
+    database = Database(settings.mysql, settings.mysql_timeout)
+    pulse = threading.Thread(
+        target=Pulse(vitals, database.transaction).run, args=(stop,), name="heartbeat", daemon=True
+    )
+    pulse.start()
+    Relay(settings, stop, vitals).run()
+    pulse.join(PULSE_JOIN_S)

@@ -12,7 +12,8 @@ import signal
 import sys
 import threading
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import Any
 
 import click
@@ -23,8 +24,12 @@ from everest.reconciler.management import Management
 from everest.reconciler.rounds import Reconciler
 from everest.reconciler.settings import ReconcilerSettings
 from ingest_consumer.airflow_api import AirflowApi
+from ingest_consumer.vitals import Pulse, Vitals
 
 log = logging.getLogger(__name__)
+
+PULSE_JOIN_S = 2.0
+"""What the last heartbeat gets when the process ends."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -57,8 +62,9 @@ def run(settings: ReconcilerSettings, stop: threading.Event, once: bool = False)
     with (
         closing(bootstrap.database(settings.mysql, settings.site)) as database,
         closing(AirflowApi(login.url, login.user, login.password, timeout)) as airflow,
+        _beating(settings) as vitals,
     ):
-        reconciler = Reconciler(settings, database, airflow, management, bootstrap.definitions(), stop.is_set)
+        reconciler = Reconciler(settings, database, airflow, management, bootstrap.definitions(), stop.is_set, vitals)
         log.info("reconciler: a round every %g s", settings.limits.period.total_seconds())
         period, wake_period = settings.limits.period.total_seconds(), settings.limits.wake_period.total_seconds()
         while not stop.is_set():
@@ -70,6 +76,27 @@ def run(settings: ReconcilerSettings, stop: threading.Event, once: bool = False)
                 if time.monotonic() >= next_round:
                     break
                 reconciler.wake_waiters()
+
+
+@contextmanager
+def _beating(settings: ReconcilerSettings) -> Iterator[Vitals]:
+    """The heartbeat, on a thread and a connection of its own: a round may take long, and that is no death."""
+    vitals = Vitals("reconciler", settings.limits.period.total_seconds())
+    database = bootstrap.database(settings.mysql, settings.site)
+
+    @contextmanager
+    def transaction() -> Iterator[Any]:
+        with database.transaction() as tx:
+            yield tx.conn
+
+    over = threading.Event()
+    pulse = threading.Thread(target=Pulse(vitals, transaction).run, args=(over,), name="heartbeat", daemon=True)
+    pulse.start()
+    try:
+        yield vitals
+    finally:
+        over.set()
+        pulse.join(PULSE_JOIN_S)
 
 
 def _stop_signal() -> threading.Event:

@@ -24,6 +24,7 @@ from everest.workflow.definition import Definition
 from ingest_consumer.airflow_api import AirflowApi, DagState
 from ingest_consumer.errors import AirflowUnavailable
 from ingest_consumer.pauses import Complaints
+from ingest_consumer.vitals import Vitals
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +48,7 @@ class Reconciler:
         management: Management | None,
         definitions: Mapping[str, Definition],
         is_stopping: Callable[[], bool] = lambda: False,
+        vitals: Vitals | None = None,
     ) -> None:
         self._settings = settings
         self._limits = settings.limits
@@ -56,7 +58,8 @@ class Reconciler:
         self._repairs = Repairs(database, definitions, settings.limits.recoveries)
         self._workflows = WorkflowRepairs(database, definitions, is_stopping)
         self._is_stopping = is_stopping
-        self._complaints = Complaints(log, "reconciler")
+        self._vitals = vitals or Vitals("reconciler")
+        self._complaints = Complaints(log, "reconciler", self._vitals)
         self._after = rows.THE_BEGINNING
         self._is_active: bool | None = None
 
@@ -69,6 +72,7 @@ class Reconciler:
         return self._if_active(self._decided_waits)
 
     def _if_active(self, look: Callable[[], int]) -> int:
+        self._vitals.turn()
         try:
             active = self._take_turn()
             changed = look() if active else 0
@@ -98,6 +102,7 @@ class Reconciler:
         if active != self._is_active:
             self._is_active = active
             log.info("active" if active else "another reconciler is active; standing by")
+        self._vitals.know(state="active" if active else "standby")
         return active
 
     # -------------------------------------------------------------------------------------------- the kinds
@@ -179,6 +184,7 @@ class Reconciler:
         for job in found:
             if self._is_stopping():
                 break
+            self._vitals.turn()
             try:
                 changed += repair(job)
             except TransientDatabaseError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -16,7 +17,7 @@ import pytest
 
 from everest.reconciler.management import JOBS_QUEUE, Management, ManagementUnavailable
 from everest.reconciler.settings import Login
-from tests import fake_airflow, fake_management
+from tests import builders, fake_airflow, fake_management
 from tests.integration.reconciler.world import World
 from tests.queue_rig import until
 
@@ -67,6 +68,9 @@ def test_the_process_repairs_round_after_round_until_sigterm(world: World) -> No
     assert f"dag_run_id={first.dag_run_id}" in output
     assert fake_airflow.PASSWORD not in output
     assert "Traceback" not in output
+    (beat,) = builders.rows(world.conn, "SELECT * FROM process_heartbeats")
+    assert (beat["name"], beat["instance"].endswith(f":{process.pid}")) == ("reconciler", True)
+    assert json.loads(beat["detail"]) == {"state": "stopped", "ready": True, "reasons": []}
 
 
 def test_sigterm_does_not_wait_for_an_airflow_that_hangs(world: World) -> None:
