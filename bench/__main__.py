@@ -25,7 +25,7 @@ from stack.layout import Layout, StackError
 
 RESULTS = Path(__file__).with_name("results")
 TABLE_WIDTH = 150
-ALL = ("P1", "P2", "P3", "P4", "P5", "P8", "P9")
+ALL = ("P1", "P2", "P3", "P4", "P5", "P8", "P9", "P11")
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -61,14 +61,16 @@ def benchmarks(wanted: set[str], smoke: bool) -> Iterator[tuple[str, Callable[[]
             from bench import arithmetic
 
             yield "P3", lambda: arithmetic.p3(smoke)
-        if wanted & {"P2", "P9"}:
-            from bench import posting, server
+        if wanted & {"P2", "P9", "P11"}:
+            from bench import posting, server, steps
 
             own = servers.enter_context(server.running(layout))
             if "P2" in wanted:
                 yield "P2", lambda: posting.p2(own, smoke)
             if "P9" in wanted:
                 yield "P9", lambda: posting.p9(own, smoke)
+            if "P11" in wanted:
+                yield "P11", lambda: steps.p11(own, smoke)
             servers.pop_all().close()
         if "P1" in wanted:
             from bench import schema, web_path

@@ -19,6 +19,20 @@ FROM workflow_runs
 WHERE id = :run_id
 FOR UPDATE;
 
+-- name: lock_run_and_step(run_id, step, branch)^
+-- One run, held until the transaction ends, and how a step (or branch) of its visit stands: what a commit is fenced by.
+SELECT r.id, r.workflow, r.version, r.definition_hash, r.idempotency_key, r.payload, r.state, r.status, r.paused_status,
+       r.waiting, r.wait_sequence, r.wakes_at, r.current_step, r.visit, r.n, r.dag_id, r.dag_run_id,
+       r.carrier_shadow_id, r.parent_id, r.parent_step, r.parent_visit, r.parent_index, r.group_key, r.priority,
+       r.deadline_at, r.paused_at, r.transitions, r.counters, r.recovered, r.compensation, r.error_code, r.error,
+       r.failed_n, r.failed_attempt, r.created_at, r.updated_at, r.finished_at,
+       s.status AS step_status, s.attempt AS step_attempt
+FROM workflow_runs r
+LEFT JOIN workflow_steps s
+       ON s.workflow_id = r.id AND s.step = :step AND s.visit = r.visit AND s.branch = :branch
+WHERE r.id = :run_id
+FOR UPDATE;
+
 -- name: find_run(workflow, idempotency_key)$
 -- The run that holds a key.
 SELECT id FROM workflow_runs WHERE workflow = :workflow AND idempotency_key = :idempotency_key;
@@ -80,12 +94,18 @@ SELECT id FROM workflow_runs WHERE parent_id = :run_id AND parent_step = :step A
 SELECT id FROM workflow_runs WHERE group_key = :group_key ORDER BY id;
 
 -- name: begin_attempt(run_id, step, visit, branch, n)!
--- Raises the attempt counter of a step in a visit; the newest attempt owns the right to commit.
+-- Raises the attempt counter of a step in a visit; the newest attempt owns the right to commit. LAST_INSERT_ID() is
+-- the attempt, unless the row is new.
 INSERT INTO workflow_steps (workflow_id, step, visit, branch, status, attempt, n, started_at)
 VALUES (:run_id, :step, :visit, :branch, 'running', 1, :n, UTC_TIMESTAMP(6))
 ON DUPLICATE KEY UPDATE
-    attempt = attempt + 1, n = VALUES(n), status = 'running', error = NULL, started_at = UTC_TIMESTAMP(6),
+    attempt = LAST_INSERT_ID(attempt + 1), n = VALUES(n), status = 'running', error = NULL, started_at = UTC_TIMESTAMP(6),
     finished_at = NULL;
+
+-- name: first_attempt(run_id, step, visit, n)!
+-- The first attempt of a step that the pointer has just reached: there is no record of it in this visit.
+INSERT INTO workflow_steps (workflow_id, step, visit, branch, status, attempt, n, started_at)
+VALUES (:run_id, :step, :visit, '', 'running', 1, :n, UTC_TIMESTAMP(6));
 
 -- name: get_step(run_id, step, visit, branch)^
 -- The record of a step in a visit.

@@ -143,10 +143,10 @@ class Chaos(Inline):
                     return None  # the reconciler finds a dead DAG run
         return None
 
-    def _task(self, definition: Definition, ticket: Ticket, step: str, branch: str) -> bool:
+    def _task(self, definition: Definition, ticket: Ticket, steps: list[str], branch: str) -> bool:
         self._between()
-        ghost = self._begin_twice(definition, ticket, step, branch)
-        goes_on = super()._task(definition, ticket, step, branch)
+        ghost = self._begin_twice(definition, ticket, self.rng.choice(steps), branch)
+        goes_on = super()._task(definition, ticket, steps, branch)
         ghost()
         return goes_on
 

@@ -115,6 +115,8 @@ class Program:
     cleans_up: bool = False
     keep: int | None = None
     most_steps: int | None = None
+    fused: bool = False
+    """Whether consecutive plain steps share a task."""
     repaired: bool = True
     """Whether a person repairs and retries what fails."""
 
@@ -216,6 +218,8 @@ def definition(program: Program, name: str = "root") -> Definition:
         builder.compensate_on_failure()
     if program.cleans_up:
         builder.on_cancel(clean_up)
+    if program.fused:
+        builder.tasks("fused")
     if program.keep is not None:
         builder.prune_state_after(program.keep)
     if program.most_steps is not None:

@@ -115,6 +115,7 @@ def programs(draw: st.DrawFn, depth: int) -> Program:
         cleans_up=draw(st.booleans()),
         keep=None if has_loop else draw(st.sampled_from([None, None, 1, 2])),
         most_steps=draw(st.sampled_from([None, None, None, None, 2, 5, 9])),
+        fused=draw(st.booleans()),
         repaired=draw(st.sampled_from([True, True, True, False])),
     )
 

@@ -111,5 +111,25 @@ def load_queries(name: str | Path, as_tuples: bool = False) -> Any:
     return aiosql.from_path(file, "mysqldb", kwargs={"cursorclass": kind})
 
 
+class Statements:
+    """Writes that go to the server in one round trip: for trivial ones the way there is most of what they cost. The
+    first that fails is raised, and none behind it is run."""
+
+    def __init__(self, conn: Connection) -> None:
+        self._conn = conn
+        self._texts: list[str] = []
+
+    def add(self, query: Any, parameters: dict[str, Any]) -> None:
+        """query: a named one; its parameters are bound now."""
+        with self._conn.cursor() as cursor:
+            self._texts.append(cursor.mogrify(query.sql, parameters).rstrip().rstrip(";") + ";")
+
+    def send(self) -> None:
+        with self._conn.cursor() as cursor:
+            cursor.execute("\n".join(self._texts))
+            while cursor.nextset():
+                pass
+
+
 def last_insert_id(conn: Connection) -> int:
     return int(conn.insert_id())

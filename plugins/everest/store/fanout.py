@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC
 from typing import Any
 
-from everest.store.database import Connection, last_insert_id, load_queries
+from everest.store.database import Connection, Statements, last_insert_id, load_queries
 from everest.workflow import codec
 from everest.workflow.ports import Compensation, Item, ItemCounts, Run, Signal
 
@@ -20,6 +21,23 @@ class MysqlFanout:
 
     def __init__(self, conn: Connection) -> None:
         self._conn = conn
+        self._together: Statements | None = None
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        self._together = statements = Statements(self._conn)
+        try:
+            yield
+        finally:
+            self._together = None
+        statements.send()
+
+    def _write(self, query: Any, **parameters: Any) -> None:
+        """A write whose answer nobody needs: now, or with the others of an `at_once`."""
+        if self._together is None:
+            query(self._conn, **parameters)
+        else:
+            self._together.add(query, parameters)
 
     # ------------------------------------------------------------------------------------------------- items
 

@@ -12,10 +12,12 @@ from everest.store.database import last_insert_id
 from everest.store.fanout import QUERIES as _QUERIES
 from everest.store.fanout import MysqlFanout
 from everest.workflow import codec
-from everest.workflow.ports import Outcome, Run, ShadowRow, StepRecord
+from everest.workflow.ports import Outcome, Run, ShadowRow, StepRecord, Try
 from ingest_consumer import shadow as jobs
 
 _RUN_JSON = ("payload", "state", "waiting", "counters", "error")
+ROWS_OF_AN_INSERT = 1
+"""What INSERT ... ON DUPLICATE KEY UPDATE counts for a new row; a changed one counts 2."""
 _RUN_INSTANTS = ("wakes_at", "deadline_at", "paused_at", "created_at", "updated_at", "finished_at")
 
 
@@ -32,6 +34,15 @@ class MysqlRunStore(MysqlFanout):
         if run is None:
             raise DocumentMissing(f"workflow run {run_id} does not exist")
         return run
+
+    def lock_try(self, run_id: int, step: str, branch: str) -> tuple[Run, Try | None]:
+        row = _QUERIES.lock_run_and_step(self._conn, run_id=run_id, step=step, branch=branch)
+        if row is None:
+            raise DocumentMissing(f"workflow run {run_id} does not exist")
+        status, attempt = row.pop("step_status"), row.pop("step_attempt")
+        run = self._run(row)
+        assert run is not None
+        return run, None if status is None else Try(status, attempt)
 
     def find(self, workflow: str, key: str) -> int | None:
         found = _QUERIES.find_run(self._conn, workflow=workflow, idempotency_key=key)
@@ -64,8 +75,8 @@ class MysqlRunStore(MysqlFanout):
         return last_insert_id(self._conn)
 
     def save(self, run: Run) -> None:
-        _QUERIES.save_run(
-            self._conn,
+        self._write(
+            _QUERIES.save_run,
             run_id=run.id,
             state=codec.dumps(run.state),
             status=run.status,
@@ -129,11 +140,12 @@ class MysqlRunStore(MysqlFanout):
     # ------------------------------------------------------------------------------------------------ steps
 
     def begin_attempt(self, run: Run, step: str, branch: str) -> int:
-        _QUERIES.begin_attempt(self._conn, run_id=run.id, step=step, visit=run.visit, branch=branch, n=run.n)
-        record = self.step(run.id, step, run.visit, branch)
-        if record is None:
-            raise DocumentMissing(f"step {step} of run {run.id} vanished")
-        return record.attempt
+        at = {"run_id": run.id, "step": step, "visit": run.visit, "branch": branch}
+        is_new = _QUERIES.begin_attempt(self._conn, n=run.n, **at) == ROWS_OF_AN_INSERT
+        return 1 if is_new else last_insert_id(self._conn)
+
+    def first_attempt(self, run: Run, step: str) -> None:
+        self._write(_QUERIES.first_attempt, run_id=run.id, step=step, visit=run.visit, n=run.n)
 
     def step(self, run_id: int, step: str, visit: int, branch: str) -> StepRecord | None:
         row = _QUERIES.get_step(self._conn, run_id=run_id, step=step, visit=visit, branch=branch)
@@ -154,8 +166,8 @@ class MysqlRunStore(MysqlFanout):
         output: dict[str, Any] | None,
         error: dict[str, Any] | None,
     ) -> None:
-        _QUERIES.finish_step(
-            self._conn,
+        self._write(
+            _QUERIES.finish_step,
             run_id=run.id,
             step=step,
             visit=run.visit,
@@ -169,8 +181,8 @@ class MysqlRunStore(MysqlFanout):
     def add_event(
         self, run: Run, event: str, step: str | None, attempt: int | None, detail: dict[str, Any] | None
     ) -> None:
-        _QUERIES.add_event(
-            self._conn,
+        self._write(
+            _QUERIES.add_event,
             run_id=run.id,
             event=event,
             step=step,
@@ -202,10 +214,10 @@ class MysqlRunStore(MysqlFanout):
         _QUERIES.link_shadow(self._conn, shadow_id=shadow_id, workflow_id=run_id)
 
     def set_shadow(self, shadow_id: int, outcome: Outcome, current_step: str | None) -> None:
-        _QUERIES.set_shadow(self._conn, shadow_id=shadow_id, current_step=current_step, **_columns(outcome))
+        self._write(_QUERIES.set_shadow, shadow_id=shadow_id, current_step=current_step, **_columns(outcome))
 
     def set_shadows(self, run: Run, outcome: Outcome) -> None:
-        _QUERIES.set_shadows(self._conn, workflow_id=run.id, current_step=run.current_step, **_columns(outcome))
+        self._write(_QUERIES.set_shadows, workflow_id=run.id, current_step=run.current_step, **_columns(outcome))
 
     def announce(self, run: Run, outcome: Outcome) -> None:
         _QUERIES.announce(

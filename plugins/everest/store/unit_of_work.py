@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 
 from everest.errors import TransientDatabaseError
 from everest.settings import Settings
@@ -17,17 +18,24 @@ from everest.store.runs import MysqlRunStore
 
 @dataclass(frozen=True)
 class UnitOfWork:
-    """conn: the connection, for queries of other modules. now: aware UTC, the database's clock when it began."""
+    """conn: the connection, for queries of other modules."""
 
     conn: Connection
     settings: Settings
-    now: datetime
     runs: MysqlRunStore
     books: MysqlBooks
 
     @property
     def reversals(self) -> MysqlReversals:
         return MysqlReversals(self.conn)
+
+    @cached_property
+    def now(self) -> datetime:
+        """Aware UTC, the database's clock when it was asked first."""
+        with self.conn.cursor() as cursor:
+            cursor.execute("SELECT UTC_TIMESTAMP(6)")
+            (now,) = cursor.fetchone()
+        return now.replace(tzinfo=UTC)  # type: ignore[no-any-return]
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
@@ -61,7 +69,7 @@ class Database:
         try:
             with transaction(conn):
                 books = MysqlBooks(conn, self._settings)
-                yield UnitOfWork(conn, self._settings, _clock(conn), MysqlRunStore(conn), books)
+                yield UnitOfWork(conn, self._settings, MysqlRunStore(conn), books)
         except TransientDatabaseError:
             # Which of them leave the connection usable is not worth knowing: a new one costs a few milliseconds.
             self.close()
@@ -72,10 +80,3 @@ class Database:
             conn, self._conn = self._conn, None
             with suppress(Exception):  # closing a lost connection may fail; it is gone either way
                 conn.close()
-
-
-def _clock(conn: Connection) -> datetime:
-    with conn.cursor() as cursor:
-        cursor.execute("SELECT UTC_TIMESTAMP(6)")
-        (now,) = cursor.fetchone()
-    return now.replace(tzinfo=UTC)  # type: ignore[no-any-return]

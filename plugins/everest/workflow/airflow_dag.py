@@ -44,21 +44,9 @@ def to_dag(definition: Definition, tags: tuple[str, ...] = (), max_active_runs: 
         doc_md=definition.doc,
         tags=list(tags),
     ) as dag:
-        for earlier, later in pairwise([_render(definition, steps) for steps in _grouped(definition)]):
+        for earlier, later in pairwise([_render(definition, steps) for steps in definition.grouped()]):
             earlier >> later
     return dag
-
-
-def _grouped(definition: Definition) -> list[list[Step]]:
-    """Steps by Airflow task: one each, or runs of plain ones together where tasks are fused."""
-    groups: list[list[Step]] = []
-    for step in definition.steps:
-        is_plain = definition.options.tasks == "fused" and isinstance(step, d.Then)
-        if is_plain and groups and isinstance(groups[-1][-1], d.Then):
-            groups[-1].append(step)
-        else:
-            groups.append([step])
-    return groups
 
 
 def _render(definition: Definition, steps: list[Step]) -> Any:
@@ -118,7 +106,7 @@ def _is_cleared(instance: Any, retries: int) -> bool:
 
 
 class StepOperator(BaseOperator):
-    """Runs one try of its steps, one after another. All rules are the engine's; this only translates its answers."""
+    """Runs one try of its steps. All rules are the engine's; this only translates its answers."""
 
     ui_color = "#e8f0fe"
 
@@ -140,23 +128,21 @@ class StepOperator(BaseOperator):
         ticket = Ticket.from_conf(dag_run.run_id, dag_run.conf or {})
         database = bootstrap.database_from(MySqlHook(mysql_conn_id=CONNECTION_ID).get_conn)
         try:
-            for step in self.steps:
-                if isinstance(self._try(context, definition, ticket, step, database), Leave):
-                    self._skip_the_rest()
-                    return
+            if isinstance(self._try(context, definition, ticket, database), Leave):
+                self._skip_the_rest()
         finally:
             database.close()
 
-    def _try(self, context: Any, definition: Definition, ticket: Ticket, step: str, database: Any) -> Result:
+    def _try(self, context: Any, definition: Definition, ticket: Ticket, database: Any) -> Result:
         from everest import bootstrap
         from everest.workflow import runner
 
         instance = context["ti"]
         try:
-            result = runner.run_step(
+            result = runner.run_task(
                 definition,
                 ticket,
-                step,
+                self.steps,
                 database.transaction,
                 is_last_try=instance.try_number > instance.max_tries,
                 timeout_error=AirflowTaskTimeout,

@@ -294,6 +294,17 @@ class Definition:
     def step(self, step_name: str) -> Step:
         return self.steps[self.index(step_name)]
 
+    def grouped(self) -> list[list[Step]]:
+        """The steps by the task that runs them: one each, or consecutive plain ones together where tasks are fused."""
+        groups: list[list[Step]] = []
+        for step in self.steps:
+            is_fused = self.options.tasks == "fused" and isinstance(step, Then)
+            if is_fused and groups and isinstance(groups[-1][-1], Then):
+                groups[-1].append(step)
+            else:
+                groups.append([step])
+        return groups
+
     def key(self, payload: Mapping[str, Any]) -> str | None:
         """The idempotency key of a payload, None when the definition has none. Raises DefinitionError."""
         template = self.options.key_template

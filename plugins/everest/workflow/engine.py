@@ -8,11 +8,12 @@ Ownership is the equality of `dag_run_id`; the right to commit belongs to the ne
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from everest.errors import Conflict, DefinitionError, DocumentMissing, GaveUp
+from everest.workflow import codec, fanout, pointer, questions, starts, waits
 from everest.workflow import definition as d
-from everest.workflow import fanout, pointer, questions, starts, waits
 from everest.workflow.definition import NEXT_STEP, Definition, Step
 from everest.workflow.pointer import announce_next, cancel_run, describe, fail_run
 from everest.workflow.ports import FINAL, WAITING, Outcome, Run, Transaction
@@ -115,9 +116,10 @@ def begin(
         if record is not None and record.status == "completed":
             return Replay()
     attempt = tx.runs.begin_attempt(run, step_name, branch)
-    tx.runs.set_shadow(ticket.shadow_id, Outcome("PROCESSING"), step_name)
-    tx.runs.add_event(run, "started", step_name, attempt, {"branch": branch} if branch else None)
-    decision = questions.decision_of(run, tx.now)
+    with tx.runs.at_once():
+        tx.runs.set_shadow(ticket.shadow_id, Outcome("PROCESSING"), step_name)
+        tx.runs.add_event(run, "started", step_name, attempt, {"branch": branch} if branch else None)
+    decision = questions.decision_of(run, tx.now) if run.waiting else None
     token = Token(run.id, run.dag_run_id, run.n, step_name, run.visit, attempt, branch, decision)
     return Go(token, dict(run.state))
 
@@ -155,11 +157,13 @@ def find_run(tx: Transaction, definition: Definition, ticket: Ticket) -> tuple[R
     run = tx.runs.lock(run_id)
     if run.workflow != definition.name:
         raise DefinitionError(f"shadow row {shadow.id} belongs to workflow {run.workflow}, not {definition.name}")
+    if shadow.workflow_id is not None:
+        return run, False
     tx.runs.shadow(ticket.shadow_id, lock=True)
-    stranger = shadow.workflow_id is None and run.carrier_shadow_id != shadow.id
-    if shadow.workflow_id is None and not stranger:
-        tx.runs.link_shadow(shadow.id, run.id)
-    return run, stranger
+    if run.carrier_shadow_id != shadow.id:
+        return run, True
+    tx.runs.link_shadow(shadow.id, run.id)
+    return run, False
 
 
 def second_row(tx: Transaction, run: Run, ticket: Ticket) -> Leave:
@@ -209,15 +213,34 @@ def settle(tx: Transaction, definition: Definition, token: Token, output: dict[s
     """Records a step's (or branch's) output and moves the pointer, or parks the run at a step that asks a person, in
     the transaction that holds the handler's writes. Raises Fenced (the caller rolls back) when this try lost its right
     to commit, Overtaken when a person answered while it was at work."""
+    return _settled(tx, definition, token, output, None)[1]
+
+
+def settle_and_begin(
+    tx: Transaction, definition: Definition, token: Token, output: dict[str, Any] | None, following: str
+) -> Result | Go:
+    """Settles a plain step as `settle` does, and begins the next one of the same task in the same commit, under the
+    same lock. A run that was paused, that waits or that goes elsewhere begins nothing."""
+    run, result = _settled(tx, definition, token, output, following)
+    if result != Forward(following):
+        return result
+    # Its state as every other step finds it: from the row.
+    begun = replace(token, step=following, attempt=1, decision=None)
+    return Go(begun, codec.loads(codec.dumps(run.state)))
+
+
+def _settled(
+    tx: Transaction, definition: Definition, token: Token, output: dict[str, Any] | None, begins: str | None
+) -> tuple[Run, Result]:
     run, waiters = owned(tx, definition, token)
     step = definition.step(token.step)
     _refuse_overtaken(run, token)
     question = questions.Question.of(step.name, output) if isinstance(step, d.Then) else None
     if question is not None:
-        return waits.ask(tx, run, step, token, question)
+        return run, waits.ask(tx, run, step, token, question)
     if isinstance(step, d.Parallel):
-        return ended(tx, run, waiters, fanout.settle_branch(tx, definition, run, step, token, output))
-    return ended(tx, run, waiters, pointer.advance(tx, definition, run, step, token, output))
+        return run, ended(tx, run, waiters, fanout.settle_branch(tx, definition, run, step, token, output))
+    return run, ended(tx, run, waiters, pointer.advance(tx, definition, run, step, token, output, begins))
 
 
 def _refuse_overtaken(run: Run, token: Token) -> None:
@@ -256,10 +279,10 @@ def _repeat(run: Run, definition: Definition, step: d.Repeat) -> dict[str, Any]:
 def owned(tx: Transaction, definition: Definition, token: Token) -> tuple[Run, list[Run]]:
     """The locked run, if this try may still commit, and, where its end may be near, those that wait for it."""
     is_last = definition.index(token.step) == len(definition.steps) - 1
-    if is_last:
-        run, waiters = pointer.lock_with_waiters(tx, token.run_id)
-    else:
-        run, waiters = tx.runs.lock(token.run_id), []
+    waiters: list[Run] = []
+    if is_last and tx.runs.waiters(token.run_id):
+        _, waiters = pointer.lock_with_waiters(tx, token.run_id)
+    run, record = tx.runs.lock_try(token.run_id, token.step, token.branch)
     if run.dag_run_id != token.dag_run_id:
         raise Fenced(f"DAG run {run.dag_run_id} owns this workflow now")
     at_wait = run.status in WAITING and (definition.step(token.step).waits or questions.is_asked_here(run))
@@ -267,7 +290,6 @@ def owned(tx: Transaction, definition: Definition, token: Token) -> tuple[Run, l
         raise Fenced(f"the workflow is {run.status}")
     if run.current_step != token.step or run.visit != token.visit:
         raise Fenced(f"the workflow stands at {run.current_step}, visit {run.visit}")
-    record = tx.runs.step(run.id, token.step, token.visit, token.branch)
     if record is None or record.attempt != token.attempt or record.status == "completed":
         raise Fenced("a newer try of this step has begun or ended")
     return run, waiters

@@ -16,7 +16,7 @@ from everest.workflow import control, state
 from everest.workflow.definition import Definition
 from everest.workflow.memory import MemoryDatabase, Message
 from everest.workflow.ports import Outcome, Run
-from everest.workflow.runner import is_recorded, run_step, tasks_of
+from everest.workflow.runner import is_recorded, run_task, tasks_of
 from everest.workflow.ticket import Fenced, Leave, Ticket
 
 
@@ -68,8 +68,8 @@ class Inline:
             return
         ticket = Ticket(message.dag_run_id, message.shadow_id, message.n, message.run_id)
         definition = self.definitions[self.run(message.run_id).workflow]
-        for step, branch in tasks_of(definition):
-            if not self._task(definition, ticket, step.name, branch):
+        for steps, branch in tasks_of(definition):
+            if not self._task(definition, ticket, steps, branch):
                 return
 
     def _claim(self, message: Message) -> bool:
@@ -82,14 +82,14 @@ class Inline:
             tx.runs.set_shadow(shadow.id, Outcome("PROCESSING"), None)
         return True
 
-    def _task(self, definition: Definition, ticket: Ticket, step: str, branch: str) -> bool:
+    def _task(self, definition: Definition, ticket: Ticket, steps: list[str], branch: str) -> bool:
         """Whether the DAG run goes on behind this task."""
         for attempt in range(1, definition.options.max_attempts + 1):
             try:
-                result = run_step(
+                result = run_task(
                     definition,
                     ticket,
-                    step,
+                    steps,
                     self.database.transaction,
                     is_last_try=attempt == definition.options.max_attempts,
                     branch=branch,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -25,6 +25,7 @@ from everest.workflow.ports import (
     ShadowRow,
     Signal,
     StepRecord,
+    Try,
 )
 
 
@@ -139,6 +140,9 @@ class MemoryRunStore:
         self._database = database
         self._t = database.tables
 
+    def at_once(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
     # -------------------------------------------------------------------------------------------------- runs
 
     def get(self, run_id: int) -> Run | None:
@@ -149,6 +153,11 @@ class MemoryRunStore:
         if run is None:
             raise DocumentMissing(f"workflow run {run_id} does not exist")
         return run
+
+    def lock_try(self, run_id: int, step: str, branch: str) -> tuple[Run, Try | None]:
+        run = self.lock(run_id)
+        record = self.step(run_id, step, run.visit, branch)
+        return run, None if record is None else Try(record.status, record.attempt)
 
     def find(self, workflow: str, key: str) -> int | None:
         for run in self._t.runs.values():
@@ -208,6 +217,10 @@ class MemoryRunStore:
         attempt = (old.attempt if old else 0) + 1
         self._t.steps[key] = StepRecord(step, run.visit, branch, "running", attempt, run.n, None)
         return attempt
+
+    def first_attempt(self, run: Run, step: str) -> None:
+        attempt = self.begin_attempt(run, step, "")
+        assert attempt == 1, f"step {step} of visit {run.visit} was begun before the pointer came"
 
     def step(self, run_id: int, step: str, visit: int, branch: str) -> StepRecord | None:
         return self._t.steps.get((run_id, step, visit, branch))

@@ -36,9 +36,16 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/\s@]+@")
 
 
 def advance(
-    tx: Transaction, definition: Definition, run: Run, step: Step, token: Token, output: dict[str, Any] | None
+    tx: Transaction,
+    definition: Definition,
+    run: Run,
+    step: Step,
+    token: Token,
+    output: dict[str, Any] | None,
+    begins: str | None = None,
 ) -> Forward | Leave:
-    """Records the step as completed and moves the pointer.
+    """Records the step as completed and moves the pointer. begins: a step of the same task, which is begun in the same
+    commit if the pointer moves to it.
 
     Raises BudgetExceeded, and DocumentRefused when the output names a step that does not exist; the caller rolls
     back and records the failure.
@@ -50,10 +57,8 @@ def advance(
     state.prune(run, definition)
     run.transitions += 1
     state.check_budgets(run, definition)
-    if tx.runs.step(run.id, step.name, run.visit, "") is None:
-        tx.runs.begin_attempt(run, step.name, "")
-    tx.runs.finish_step(run, step.name, "", "completed", public, None)
-    tx.runs.add_event(run, "completed", step.name, token.attempt, None)
+    if token.branch and tx.runs.step(run.id, step.name, run.visit, "") is None:
+        tx.runs.begin_attempt(run, step.name, "")  # the step as a whole: its branches and slots have their own records
     if step.compensate_with is not None:
         tx.runs.add_compensation(run, step.name, dotted_name(step.compensate_with), state.public_part(run.state))
     run.waiting, run.wakes_at = None, None
@@ -65,20 +70,32 @@ def advance(
     following = _following(definition, step.name, position, output.get(NEXT_STEP))
     state.forget_left_loops(run, definition, following)
     if following == len(definition.steps):
-        return complete(tx, run, output.get(RESPONSE))
+        with tx.runs.at_once():
+            _completed(tx, run, step, token, public)
+            return complete(tx, run, output.get(RESPONSE))
     run.current_step = definition.steps[following].name
+    if following > position and run.status != "paused":
+        with tx.runs.at_once():
+            _completed(tx, run, step, token, public)
+            tx.runs.save(run)
+            tx.runs.set_shadow(carrier(run), Outcome("PROCESSING"), run.current_step)
+            if begins == run.current_step:
+                tx.runs.first_attempt(run, begins)
+                tx.runs.add_event(run, "started", begins, 1, None)
+        return Forward(run.current_step)
+    _completed(tx, run, step, token, public)
     if following <= position:
         # A DAG run only walks forward: a jump back is a new visit in a new DAG run.
         run.visit += 1
-        if run.status == "paused":
-            return park(tx, run, PAUSED_MESSAGE)
-        announce_next(tx, run)
-        return Leave(f"goes back to {run.current_step} in DAG run {run.dag_run_id}")
     if run.status == "paused":
         return park(tx, run, PAUSED_MESSAGE)
-    tx.runs.save(run)
-    tx.runs.set_shadow(carrier(run), Outcome("PROCESSING"), run.current_step)
-    return Forward(run.current_step)
+    announce_next(tx, run)
+    return Leave(f"goes back to {run.current_step} in DAG run {run.dag_run_id}")
+
+
+def _completed(tx: Transaction, run: Run, step: Step, token: Token, public: dict[str, Any]) -> None:
+    tx.runs.finish_step(run, step.name, "", "completed", public, None)
+    tx.runs.add_event(run, "completed", step.name, token.attempt, None)
 
 
 def _following(definition: Definition, step: str, position: int, target: Any) -> int:

@@ -82,6 +82,14 @@ class StepRecord:
 
 
 @dataclass(frozen=True)
+class Try:
+    """How a step's newest attempt stands: what a commit is fenced by."""
+
+    status: str
+    attempt: int
+
+
+@dataclass(frozen=True)
 class Item:
     """A row of workflow_items: an item of a for_each. `attempt` is the fence of its tries."""
 
@@ -159,10 +167,18 @@ class Outcome:
 class RunStore(Protocol):
     """Rows of one database transaction. Lock order: run rows by ascending id, then shadow rows, then outbox rows."""
 
+    def at_once(self) -> AbstractContextManager[None]:
+        """Inside there are only writes that return nothing; they may reach the server together, at the end."""
+        ...
+
     # runs
     def get(self, run_id: int) -> Run | None: ...
     def lock(self, run_id: int) -> Run:
         """Waits for the row. Raises DocumentMissing."""
+        ...
+
+    def lock_try(self, run_id: int, step: str, branch: str) -> tuple[Run, Try | None]:
+        """The same, and the newest attempt of a step in the run's visit. Raises DocumentMissing."""
         ...
 
     def find(self, workflow: str, key: str) -> int | None: ...
@@ -185,6 +201,10 @@ class RunStore(Protocol):
     # steps
     def begin_attempt(self, run: Run, step: str, branch: str) -> int:
         """Raises the attempt counter of the step in this visit and returns it."""
+        ...
+
+    def first_attempt(self, run: Run, step: str) -> None:
+        """Begins the step that the pointer has just moved to; nobody can have begun it in this visit before."""
         ...
 
     def step(self, run_id: int, step: str, visit: int, branch: str) -> StepRecord | None: ...

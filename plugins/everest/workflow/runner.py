@@ -7,8 +7,9 @@ Airflow's operator, `python -m everest post` and `run_inline` all call `run_step
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
@@ -60,14 +61,44 @@ def run_step(
     Raises what the handler raised after recording it when it is permanent or this is the last try (the caller must
     not try again: `is_recorded` tells), else re-raises it for another try. Raises Fenced when a newer try owns it.
     """
-    one = _Try(definition, ticket, step, branch, open_transaction, deployed, is_cleared)
+    return run_task(
+        definition, ticket, [step], open_transaction, is_last_try, timeout_error, branch, deployed, is_cleared
+    )
+
+
+def run_task(
+    definition: Definition,
+    ticket: Ticket,
+    steps: Sequence[str],
+    open_transaction: TransactionFactory,
+    is_last_try: bool,
+    timeout_error: type[BaseException] = TimeoutError,
+    branch: str = "",
+    deployed: engine.Deployed = lambda name, version: None,
+    is_cleared: bool = False,
+) -> Result:
+    """`run_step` for each step of a task, one after another. Where they are several (a fused task), they are plain
+    ones, and a step that settles begins the next one in its own commit: one commit per step instead of two."""
+    result: Result | Go = Replay()
+    for step, following in zip_longest(steps, steps[1:]):
+        begun = result if isinstance(result, Go) else None
+        one = _Try(definition, ticket, step, branch, open_transaction, deployed, is_cleared, begun, following)
+        result = _tried(one, is_last_try, timeout_error)
+        if isinstance(result, Leave):
+            return result
+    assert not isinstance(result, Go), "the last step of a task begins no other"
+    return result
+
+
+def _tried(one: _Try, is_last_try: bool, timeout_error: type[BaseException]) -> Result | Go:
+    step = one.step
     try:
         return one.run()
     except Fenced as fenced:
-        log.warning("step %s: %s", step, fenced.message)
+        log.warning("step %s: %s", step.name, fenced.message)
         raise
     except timeout_error as error:
-        late = StepTimeout(f"langkah {step} melewati batas waktu {definition.step(step).timeout or ''}".rstrip())
+        late = StepTimeout(f"langkah {step.name} melewati batas waktu {step.timeout or ''}".rstrip())
         one.record(late, is_last_try)
         raise late from error
     except Exception as error:
@@ -91,7 +122,11 @@ class _OfTheItem(Exception):
 
 
 class _Try:
-    """One try: what it is about, and the newest token it was given."""
+    """One try: what it is about, and the newest token it was given.
+
+    begun: the start that the step before it in the same task has committed already. following: the step that this one
+    is to begin when it settles.
+    """
 
     def __init__(
         self,
@@ -102,45 +137,53 @@ class _Try:
         open_transaction: TransactionFactory,
         deployed: engine.Deployed,
         is_cleared: bool,
+        begun: Go | None = None,
+        following: str | None = None,
     ) -> None:
         self._definition, self._ticket, self._branch = definition, ticket, branch
-        self._step: Step = definition.step(step)
+        self.step: Step = definition.step(step)
+        self._begun, self._following = begun, following
         self._open = open_transaction
         self._deployed = deployed
         self._is_cleared = is_cleared
-        self._token: Token | None = None
+        self._token: Token | None = None if begun is None else begun.token
 
-    def run(self) -> Result:
+    def run(self) -> Result | Go:
         while True:
             try:
                 return self._again_when_transient(self._once)
             except Overtaken as overtaken:  # each question has one answer, so this ends
-                log.info("step %s: %s", self._step.name, overtaken.message)
+                log.info("step %s: %s", self.step.name, overtaken.message)
 
-    def _once(self) -> Result:
+    def _once(self) -> Result | Go:
         # A lost COMMIT is answered here: the next pass finds the record of the one that committed and replays it.
-        with self._open() as tx:
-            start = engine.begin(
-                tx, self._definition, self._ticket, self._step.name, self._branch, self._deployed, self._is_cleared
-            )
+        start, self._begun = self._begun or self._begin(), None
         if not isinstance(start, Go):
             return start
         self._token = start.token
-        match self._step:
+        match self.step:
             case d.ForEach():
-                return self._items(self._step, start)
+                return self._items(self.step, start)
             case d.Stream():
-                return self._stream(self._step, start)
+                return self._stream(self.step, start)
             case d.Then() | d.Parallel():
                 return self._handler(start)
             case _:
                 with self._open() as tx:
                     return engine.enter(tx, self._definition, start.token)
 
-    def _handler(self, start: Go) -> Result:
-        handler = engine.handler_of(self._step, self._branch)
+    def _begin(self) -> Go | Replay | Leave:
+        with self._open() as tx:
+            return engine.begin(
+                tx, self._definition, self._ticket, self.step.name, self._branch, self._deployed, self._is_cleared
+            )
+
+    def _handler(self, start: Go) -> Result | Go:
+        handler = engine.handler_of(self.step, self._branch)
         with self._open() as tx:
             output = handler(state.public_part(start.state), self._context(tx, start.token))
+            if self._following is not None:
+                return engine.settle_and_begin(tx, self._definition, start.token, output, self._following)
             return engine.settle(tx, self._definition, start.token, output)
 
     def _context(self, tx: Transaction, token: Token, **item: Any) -> StepContext:
@@ -315,8 +358,8 @@ def run_to_end(definition: Definition, ticket: Ticket, open_transaction: Transac
     """
     for _ in range(MAX_PASSES):
         result: Result = Replay()
-        for step, branch in tasks_of(definition):
-            result = run_step(definition, ticket, step.name, open_transaction, is_last_try=True, branch=branch)
+        for steps, branch in tasks_of(definition):
+            result = run_task(definition, ticket, steps, open_transaction, is_last_try=True, branch=branch)
             if isinstance(result, Leave):
                 break
         with open_transaction() as tx:
@@ -327,15 +370,17 @@ def run_to_end(definition: Definition, ticket: Ticket, open_transaction: Transac
     raise Conflict(f"{definition.name} went back {MAX_PASSES} times; the document is being changed while it is posted")
 
 
-def tasks_of(definition: Definition) -> list[tuple[Step, str]]:
-    """The tasks of one DAG run, in an order that works one after another: steps with their branches or one slot."""
-    tasks: list[tuple[Step, str]] = []
-    for step in definition.steps:
-        match step:
-            case d.Parallel():
-                tasks += [(step, branch.name) for branch in step.branches]
+def tasks_of(definition: Definition) -> list[tuple[list[str], str]]:
+    """The tasks of one DAG run, in an order that works one after another: the names of their steps, and the branch.
+    Each branch of a parallel group is a task; a for_each has one slot here."""
+    tasks: list[tuple[list[str], str]] = []
+    for steps in definition.grouped():
+        names = [step.name for step in steps]
+        match steps[0]:
+            case d.Parallel(branches=branches):
+                tasks += [(names, branch.name) for branch in branches]
             case d.ForEach():
-                tasks.append((step, "0"))
+                tasks.append((names, "0"))
             case _:
-                tasks.append((step, ""))
+                tasks.append((names, ""))
     return tasks
