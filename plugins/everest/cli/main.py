@@ -47,6 +47,7 @@ _COMMANDS = {
     "reverse": "everest.cli.reverse",
     "preview": "everest.cli.preview",
     "attempts": "everest.cli.attempts",
+    "report": "everest.cli.report",
     "migrate": "everest.cli.schema",
     "workflow": "everest.cli.workflow",
 }

@@ -17,6 +17,8 @@ from everest.intake.header import FORBIDDEN, FORBIDDEN_SENTENCE, HEADER_FIELDS, 
 from everest.intake.lines import LINE_FIELDS, REQUIRED_COLUMNS, read_line
 from everest.intake.submission import MAX_LINES, Line
 from everest.opname.amounts import DecimalLocale
+from everest.opname.document import DECIMAL_COLUMNS
+from everest.spreadsheets import unguarded
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t"}
 WAREHOUSE_OF_DOCUMENT = "gudang_dokumen"
@@ -135,10 +137,13 @@ class CsvReader:
                     pesan = f"tidak ada di baris ini: hanya {len(row)} kolom dari {len(names)}"
                     self._problems.append(FileProblem(baris, name, pesan, file_line))
                 continue
+            cell = row[position]
+            if cell.startswith("'") and name not in DECIMAL_COLUMNS:
+                cell = unguarded(cell)  # as our own reports wrote a code that looks like a formula
             if name in _HEADER_BY_COLUMN:
-                self._header.take(_HEADER_BY_COLUMN[name], row[position], baris, file_line)
+                self._header.take(_HEADER_BY_COLUMN[name], cell, baris, file_line)
             else:
-                given[name] = row[position] or None
+                given[name] = cell or None
         if "kode_barang" not in given:
             given["kode_barang"] = "-"  # the whole column is missing, which is said once, for the header
         line = read_line(given, baris, file_line, self._decimal, self._problems)

@@ -84,6 +84,21 @@ def transaction(conn: Connection) -> Iterator[Connection]:
 
 
 @contextmanager
+def snapshot(conn: Connection) -> Iterator[Connection]:
+    """Everything read inside is of one moment, and nothing can be written: for whatever reads with several queries.
+    What was open on the connection before is rolled back."""
+    with typed_errors():
+        conn.rollback()
+        conn.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        conn.query("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        try:
+            yield conn
+        finally:
+            with suppress(MySQLdb.Error):
+                conn.rollback()
+
+
+@contextmanager
 def typed_errors() -> Iterator[None]:
     """Driver errors leave as ours, judged by their number."""
     try:
@@ -102,12 +117,17 @@ def typed(error: MySQLdb.Error) -> DatabaseError:
     return DatabaseError(text, number)
 
 
-def load_queries(name: str | Path, as_tuples: bool = False) -> Any:
+def load_queries(name: str | Path, as_tuples: bool = False, streaming: bool = False) -> Any:
     """The named queries of sql/queries/<name>.sql, or of another module's own file, as functions
     `query(conn, **parameters)`; rows are dicts, or tuples where thousands of them become a frame. A literal % in a
-    file is written %%."""
+    file is written %%.
+
+    streaming: tuples that stay on the server until they are fetched; until the last one, or the cursor is closed, the
+    connection can do nothing else."""
     file = name if isinstance(name, Path) else SQL_DIR / "queries" / f"{name}.sql"
-    kind = MySQLdb.cursors.Cursor if as_tuples else MySQLdb.cursors.DictCursor
+    kind: type[Any] = MySQLdb.cursors.Cursor if as_tuples else MySQLdb.cursors.DictCursor
+    if streaming:
+        kind = MySQLdb.cursors.SSCursor
     return aiosql.from_path(file, "mysqldb", kwargs={"cursorclass": kind})
 
 

@@ -16,6 +16,7 @@ from everest.intake.cells import FileProblem
 from everest.intake.csv_file import KNOWN_COLUMNS
 from everest.intake.files import FileDocument, FileRefused, FileUnreadable, Reading, read_file
 from everest.intake.submission import Line
+from everest.spreadsheets import guarded
 
 HEADER = {"nomer_nota": "SO-1", "gudang_kode": "GD-A", "tanggal_opname": "2026-08-31"}
 COLUMNS = "kode_barang,lot,gudang_kode,satuan,qty_sistem,qty_fisik,harga_pokok,alasan"
@@ -57,6 +58,17 @@ def test_h45_codes_that_look_like_numbers_survive_unchanged(write: Write) -> Non
     lines = read(path).submission.lines
 
     assert [(line.kode_barang, line.lot) for line in lines] == [(code, code) for code in codes]
+
+
+def test_a_code_that_a_report_guarded_against_formulas_comes_back_as_it_was(write: Write) -> None:
+    codes = ["=1+1", "+62", "-5", "@A", "'=x", "'kutip", "A'=x"]
+    path = write(COLUMNS + "\n" + "".join(f"{guarded(code)},,,,1,1,1,{guarded(code)}\n" for code in codes))
+
+    assert [(line.kode_barang, line.alasan) for line in read(path).submission.lines] == [(code, code) for code in codes]
+
+
+def test_a_guard_makes_no_number(write: Write) -> None:
+    assert places(problems(write(COLUMNS + "\nA,,,,'-5,1,1,\n"))) == [(1, "qty_sistem", 2)]
 
 
 def test_a_line_is_read_with_all_its_columns_in_column_scale(write: Write) -> None:

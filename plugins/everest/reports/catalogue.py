@@ -1,0 +1,255 @@
+"""Every report there is: its columns, its rules in Indonesian, and where its rows come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from everest.errors import DocumentMissing
+from everest.reports import columns as c
+from everest.reports import late, trace, variance
+from everest.reports.shape import Column, Filters, Kind, Report, ReportDefinition, ReportRefused, Row, Source
+from everest.reports.stream import streamed, wib_entered
+from everest.store.database import load_queries, snapshot
+from everest.store.unit_of_work import UnitOfWork
+
+_QUERIES = load_queries("reports")
+_STREAMS = load_queries("reports", streaming=True)
+
+RANGE = ("since", "until")
+LINES = (*RANGE, "gudang_kode", "kode_barang", "lot", "nomer_nota")
+
+REVERSALS = (
+    "Hanya dokumen yang sudah diposting yang dihitung. Posting dan pembaliknya sama-sama tampil, masing-masing pada"
+    " tanggalnya sendiri; pada pembalikan nilai lebih dan nilai kurang bertukar tempat. Maka jumlah nilai lebih sama"
+    " dengan debet dan jumlah nilai kurang sama dengan kredit akun persediaan di jurnal."
+)
+
+
+def _rows_of(query: str, names: tuple[str, ...], whole: tuple[int, ...]) -> Callable[[Source, Filters], Iterator[Row]]:
+    """The rows of one statement; `whole`: places of counts, which come as decimals from a SUM."""
+
+    def rows(source: Source, filters: Filters) -> Iterator[Row]:
+        cursor = getattr(_STREAMS, f"{query}_cursor")(source.conn, **filters.as_parameters(*names))
+        for found in streamed(cursor):
+            row = list(found)
+            for place in whole:
+                row[place] = None if row[place] is None else int(row[place])
+            yield row
+
+    return rows
+
+
+def _stock_card(source: Source, filters: Filters) -> Iterator[Row]:
+    names = (*RANGE, "gudang_kode", "kode_barang", "lot")
+    if filters.nomer_nota is None:
+        cursor = _STREAMS.stock_card_cursor(source.conn, **filters.as_parameters(*names))
+    else:
+        cursor = _STREAMS.stock_card_of_nota_cursor(source.conn, **filters.as_parameters(*names, "nomer_nota"))
+    for *card, posting_id, created_at, number in streamed(cursor):
+        is_ours = posting_id is not None
+        yield [*card, posting_id, wib_entered(created_at, is_ours, source.settings), number]
+
+
+_ALL = (
+    ReportDefinition(
+        key="variance",
+        title="Selisih stok opname per baris",
+        description="The lines of posted documents with their variance and value, and hints about what looks like a"
+        " mistake in counting. With --nota also of a document that is not posted yet, as it would post now.",
+        columns=variance.COLUMNS,
+        accepts=LINES,
+        rows=variance.rows,
+        notes=(
+            REVERSALS,
+            (
+                "Dengan nomor nota yang belum diposting, laporan menunjukkan barisnya seperti yang akan diposting"
+                " sekarang; nilai itu belum ada di jurnal."
+            ),
+            (
+                "Jumlah, harga, selisih dan nilai adalah yang diposting. Satuan dan alasan dibaca dari dokumen seperti"
+                " tersimpan sekarang."
+            ),
+            "Petunjuk hanya dugaan: tidak mengubah apa pun dan tidak menghalangi posting.",
+        ),
+    ),
+    ReportDefinition(
+        key="documents",
+        title="Selisih stok opname per dokumen",
+        description="One row per posting: its lines, its surplus and its shortage.",
+        columns=(
+            c.POSTED_AT,
+            c.NOTA,
+            c.KIND,
+            c.REVERSES,
+            c.REVERSED_BY,
+            c.DOCUMENT_WAREHOUSE,
+            c.POSTING,
+            c.LINES,
+            c.VARIANCE_LINES,
+            *c.AMOUNTS,
+        ),
+        accepts=LINES,
+        rows=_rows_of("documents", LINES, whole=(7, 8)),
+        notes=(REVERSALS,),
+    ),
+    ReportDefinition(
+        key="warehouse",
+        title="Selisih stok opname per gudang",
+        description="Surplus and shortage per warehouse of the counted line (which may differ from the document's).",
+        columns=(c.WAREHOUSE, c.WAREHOUSE_NAME, c.POSTINGS, c.VARIANCE_LINES, *c.AMOUNTS),
+        accepts=LINES,
+        rows=_rows_of("by_warehouse", LINES, whole=(2, 3)),
+        notes=(REVERSALS,),
+    ),
+    ReportDefinition(
+        key="item",
+        title="Selisih stok opname per barang",
+        description="Surplus and shortage per item, in quantity and value, over all its lots and warehouses.",
+        columns=(
+            c.ITEM,
+            Column("jumlah_gudang", "Jumlah gudang", "Warehouses", Kind.INTEGER),
+            c.POSTINGS,
+            c.VARIANCE_LINES,
+            Column("qty_lebih", "Jumlah lebih", "Surplus quantity", Kind.QUANTITY),
+            Column("qty_kurang", "Jumlah kurang", "Shortage quantity", Kind.QUANTITY),
+            Column("qty_bersih", "Jumlah bersih", "Net quantity", Kind.QUANTITY),
+            *c.AMOUNTS,
+        ),
+        accepts=LINES,
+        rows=_rows_of("by_item", LINES, whole=(1, 2, 3)),
+        notes=(REVERSALS, "Jumlah barang tidak ditotal: satuannya berbeda-beda."),
+    ),
+    ReportDefinition(
+        key="month",
+        title="Selisih stok opname per bulan",
+        description="Surplus and shortage per accounting month (WIB, by posting instant).",
+        columns=(
+            Column("bulan", "Bulan", "Month", Kind.CODE),
+            Column(c.POSTINGS.name, c.POSTINGS.heading, c.POSTINGS.heading_en, Kind.INTEGER, is_summed=True),
+            c.VARIANCE_LINES,
+            *c.AMOUNTS,
+        ),
+        accepts=LINES,
+        rows=_rows_of("by_month", LINES, whole=(1, 2)),
+        notes=(REVERSALS,),
+    ),
+    ReportDefinition(
+        key="reason",
+        title="Selisih stok opname per alasan",
+        description="Surplus and shortage per reason (alasan) that the counters gave for a line.",
+        columns=(c.REASON, c.POSTINGS, c.VARIANCE_LINES, *c.AMOUNTS),
+        accepts=LINES,
+        rows=_rows_of("by_reason", LINES, whole=(1, 2)),
+        notes=(
+            REVERSALS,
+            "Baris tanpa alasan tampil sebagai (tanpa alasan). Alasan dibaca dari dokumen seperti tersimpan sekarang.",
+        ),
+    ),
+    ReportDefinition(
+        key="journal",
+        title="Jurnal stok opname",
+        description="The general-ledger rows of postings and reversals. --gudang is the document's warehouse.",
+        columns=(
+            c.POSTED_AT,
+            c.NOTA,
+            c.KIND,
+            Column("urutan", "Urutan", "Order", Kind.INTEGER),
+            Column("kode_akun", "Akun", "Account", Kind.CODE),
+            Column("nama_akun", "Nama akun", "Account name", Kind.TEXT),
+            Column("keterangan", "Keterangan", "Description", Kind.TEXT),
+            Column("debet", "Debet", "Debit", Kind.MONEY, is_summed=True),
+            Column("kredit", "Kredit", "Credit", Kind.MONEY, is_summed=True),
+            c.DOCUMENT_WAREHOUSE,
+            c.POSTING,
+            Column("jurnal_id", "Baris jurnal", "Journal row", Kind.INTEGER),
+        ),
+        accepts=(*RANGE, "gudang_kode", "kode_akun", "nomer_nota"),
+        rows=_rows_of("journal", (*RANGE, "gudang_kode", "kode_akun", "nomer_nota"), whole=()),
+        notes=("Hanya baris yang diposting oleh sistem ini (punya nomor posting), pembalikan termasuk.",),
+    ),
+    ReportDefinition(
+        key="stock-card",
+        title="Kartu stok",
+        description="The movements of stock, ours and other modules', with the running balance of each card (item, lot,"
+        " warehouse). The balance counts everything before --from, too.",
+        columns=(
+            Column("tanggal_wib", "Tanggal (WIB)", "Date (WIB)", Kind.INSTANT),
+            c.ITEM,
+            c.LOT,
+            c.WAREHOUSE,
+            c.NOTA,
+            c.SOURCE_NAME,
+            c.MOVED_IN,
+            c.MOVED_OUT,
+            Column("saldo", "Saldo", "Balance", Kind.QUANTITY),
+            c.UNIT_COST,
+            c.VALUE,
+            c.POSTING,
+            c.ENTERED_AT,
+            Column("kartu_stok_id", "Baris kartu", "Card row", Kind.INTEGER),
+        ),
+        accepts=LINES,
+        rows=_stock_card,
+        needs_one_of=("kode_barang", "gudang_kode", "nomer_nota"),
+        notes=(
+            (
+                "Saldo dihitung dari semua mutasi kartu itu, juga yang sebelum tanggal awal laporan, menurut urutan"
+                " tanggal lalu nomor baris."
+            ),
+        ),
+    ),
+    ReportDefinition(
+        key="late-movements",
+        title="Mutasi terlambat setelah posting",
+        description="Movements of other modules that were entered after the snapshot of a posted count and are dated at"
+        " or before it: the count did not know them. Listed by the nota they put in doubt.",
+        columns=late.COLUMNS,
+        accepts=LINES,
+        rows=late.rows,
+        notes=(
+            (
+                "Mutasi modul lain yang dicatat sesudah snapshot sebuah opname, tetapi bertanggal sebelum atau tepat"
+                " pada snapshot itu, untuk barang, lot dan gudang yang dihitung. Yang sudah diposting tidak berubah;"
+                " bila perlu, hitung ulang dengan nota baru."
+            ),
+            "Posting yang sudah dibalik tidak tampil. Tanggal laporan adalah tanggal posting opname.",
+        ),
+    ),
+    ReportDefinition(
+        key="trace",
+        title="Jejak posting",
+        description="From a journal row, a card row, a posting or a nota to everything that belongs to it: document,"
+        " jobs, messages, workflow and Airflow run, posting, journal and card rows.",
+        columns=trace.COLUMNS,
+        accepts=("nomer_nota", "jurnal_id", "kartu_stok_id", "posting_id"),
+        rows=trace.rows,
+        needs_one_of=("nomer_nota", "jurnal_id", "kartu_stok_id", "posting_id"),
+    ),
+)
+
+REPORTS: Mapping[str, ReportDefinition] = {definition.key: definition for definition in _ALL}
+
+
+@contextmanager
+def opened(tx: UnitOfWork, key: str, filters: Filters | None = None) -> Iterator[Report]:
+    """A report whose rows are all of one moment. The transaction of `tx` must not have written anything: it is ended,
+    and the connection is busy until the report is closed.
+
+    Raises ReportRefused for an unknown report or a filter that does not fit, DocumentMissing for an unknown nota.
+    """
+    definition = REPORTS.get(key)
+    if definition is None:
+        raise ReportRefused(f"there is no report {key}; there are {', '.join(REPORTS)}")
+    filters = filters or Filters()
+    definition.check(filters)
+    with snapshot(tx.conn):
+        nota = filters.nomer_nota
+        if nota is not None and not _QUERIES.document_exists(tx.conn, nomer_nota=nota):
+            raise DocumentMissing(f"there is no nota {nota}")
+        source: Any = definition.rows(Source(tx.conn, tx.settings), filters)
+        try:
+            yield Report(definition, filters, source)
+        finally:
+            source.close()

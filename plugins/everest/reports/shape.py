@@ -1,0 +1,189 @@
+"""The shape of a report: typed columns, filters, one pass over the rows, totals of exactly what passed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+from everest.errors import EverestError
+from everest.opname.amounts import MONEY_CONTEXT
+from everest.opname.document import wib
+from everest.settings import Settings
+from everest.store.database import Connection
+
+Row = Sequence[Any]
+"""One value per column, of the column's kind, or None: str, Decimal, int, date, or naive WIB datetime."""
+
+
+class Kind(StrEnum):
+    """What a column holds, and with it how every format writes it."""
+
+    TEXT = "text"
+    CODE = "code"
+    """Text that looks like a number often enough: never anything else than text."""
+    QUANTITY = "quantity"
+    MONEY = "money"
+    """Rupiah, 2 decimals."""
+    COST = "cost"
+    """Rupiah for one unit, 6 decimals."""
+    DATE = "date"
+    INSTANT = "instant"
+    """Date and time, WIB."""
+    INTEGER = "integer"
+
+
+NUMBERS = frozenset({Kind.QUANTITY, Kind.MONEY, Kind.COST, Kind.INTEGER})
+
+
+@dataclass(frozen=True)
+class Column:
+    """name: in JSON and for programs. heading, heading_en: for people. is_summed: the totals row has its sum."""
+
+    name: str
+    heading: str
+    heading_en: str
+    kind: Kind
+    is_summed: bool = False
+
+
+class ReportRefused(EverestError):
+    """The report cannot be made as it was asked for."""
+
+    code = 422
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What to look at; None = everything. since, until: WIB days, both included. nomer_nota: the document of that
+    number and what reverses it."""
+
+    since: date | None = None
+    until: date | None = None
+    gudang_kode: str | None = None
+    kode_barang: str | None = None
+    lot: str | None = None
+    nomer_nota: str | None = None
+    kode_akun: str | None = None
+    jurnal_id: int | None = None
+    kartu_stok_id: int | None = None
+    posting_id: int | None = None
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) is not None}
+
+    @property
+    def until_before(self) -> date | None:
+        """The first day that is not included any more; None where there is no later one."""
+        return None if self.until in (None, date.max) else self.until + timedelta(days=1)
+
+    def as_parameters(self, *names: str) -> dict[str, Any]:
+        """The bound parameters of a query, by name; `until` is the exclusive end."""
+        return {name: self.until_before if name == "until" else getattr(self, name) for name in names}
+
+
+LABELS = {
+    "since": "Dari tanggal",
+    "until": "Sampai tanggal",
+    "gudang_kode": "Gudang",
+    "kode_barang": "Barang",
+    "lot": "Lot",
+    "nomer_nota": "Nota",
+    "kode_akun": "Akun",
+    "jurnal_id": "Baris jurnal",
+    "kartu_stok_id": "Baris kartu stok",
+    "posting_id": "Posting",
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a report reads: a connection inside a snapshot, and the settings (zone of foreign rows)."""
+
+    conn: Connection
+    settings: Settings
+
+
+@dataclass(frozen=True)
+class ReportDefinition:
+    """One kind of report. title and notes are Indonesian (notes: the rules a reader has to know); description is
+    English, for the command line. accepts: the filters that mean something to it; needs_one_of: at least one of these
+    has to be given."""
+
+    key: str
+    title: str
+    description: str
+    columns: tuple[Column, ...]
+    accepts: tuple[str, ...]
+    rows: Callable[[Source, Filters], Iterator[Row]]
+    notes: tuple[str, ...] = ()
+    needs_one_of: tuple[str, ...] = ()
+
+    def check(self, filters: Filters) -> None:
+        """Raises ReportRefused for a filter that would be ignored, or one that is missing."""
+        strange = [name for name in filters.given if name not in self.accepts]
+        if strange:
+            raise ReportRefused(f"the report {self.key} has no filter {', '.join(strange)}")
+        if self.needs_one_of and not any(name in filters.given for name in self.needs_one_of):
+            raise ReportRefused(f"the report {self.key} needs one of {', '.join(self.needs_one_of)}")
+        if filters.since and filters.until and filters.since > filters.until:
+            raise ReportRefused(f"the range is empty: {filters.since} is after {filters.until}")
+
+
+@dataclass
+class Report:
+    """A report on its way out. `rows` can be gone through once; `totals` and `row_count` then hold what passed."""
+
+    definition: ReportDefinition
+    filters: Filters
+    source: Iterator[Row]
+    row_count: int = 0
+    totals: dict[str, Decimal | int] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        return self.definition.key
+
+    @property
+    def title(self) -> str:
+        return self.definition.title
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.definition.columns
+
+    @property
+    def described_filters(self) -> list[tuple[str, str]]:
+        """Label and value of each filter that was given."""
+        return [(LABELS[name], str(value)) for name, value in self.filters.given.items()]
+
+    def rows(self) -> Iterator[Row]:
+        """Every row, counted and summed as it passes: exact, and not one number is read a second time."""
+        summed = [(place, column) for place, column in enumerate(self.columns) if column.is_summed]
+        zero = {Kind.MONEY: Decimal("0.00"), Kind.QUANTITY: Decimal("0.0000"), Kind.INTEGER: 0}
+        sums: list[Any] = [zero[column.kind] for _, column in summed]
+        add = MONEY_CONTEXT.add
+        try:
+            for row in self.source:
+                self.row_count += 1
+                for index, (place, column) in enumerate(summed):
+                    value = row[place]
+                    if value is not None:
+                        is_whole = column.kind is Kind.INTEGER
+                        sums[index] = sums[index] + value if is_whole else add(sums[index], value)
+                yield row
+        finally:
+            self.totals = {column.name: value for (_, column), value in zip(summed, sums, strict=True)}
+
+    def totals_row(self) -> list[Decimal | int | None]:
+        """The totals in the place of their columns. Call it after the rows."""
+        return [self.totals.get(column.name) for column in self.columns]
+
+
+def wib_of_utc(instant: datetime | None) -> datetime | None:
+    """A naive UTC instant of a row of ours as naive WIB, to the second."""
+    return None if instant is None else wib(instant.replace(tzinfo=UTC)).replace(microsecond=0)

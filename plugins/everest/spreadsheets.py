@@ -1,0 +1,54 @@
+"""What spreadsheets do to codes and numbers, and how both ways around it: written by `reports`, read by `intake`.
+
+A spreadsheet takes text that begins with =, +, - or @ for a formula, and holds every number as a binary double. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+SIGNIFICANT_DIGITS = 15
+"""Every decimal of so many digits survives a double, and Excel shows and keeps no more."""
+
+# Signs that begin a formula (full-width ones in Asian locales too); white space in front of them is skipped by some.
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
+_GUARDED = re.compile(r"''*[=+\-@\t\r\n＝＋－＠]")
+
+
+def guarded(text: str) -> str:
+    """Text that no spreadsheet takes for a formula when it opens a CSV: an apostrophe stands before it. Text that
+    looks guarded already gets one more, so that `unguarded` gives back exactly what went in."""
+    return "'" + text if _FORMULA.match(text) else text
+
+
+def unguarded(text: str) -> str:
+    """The inverse of `guarded`."""
+    return text[1:] if _GUARDED.match(text) else text
+
+
+def exact_double(value: Decimal) -> float | None:
+    """The double that stands for exactly this number in a spreadsheet, None if there is none: more than 15 significant
+    digits are kept by no spreadsheet, however the file was written."""
+    if significant_digits(value) > SIGNIFICANT_DIGITS:
+        return None
+    double = float(value)
+    # The second look is at the 16 digits that XlsxWriter writes.
+    if Decimal(repr(double)) != value or float(f"{double:.16G}") != double:
+        return None
+    return double
+
+
+def decimal_of(double: float) -> Decimal | None:
+    """The number that a cell shows, None if the double holds more than 15 significant digits (or is not a number):
+    then what was typed is not what is stored, or the result of a calculation was never rounded."""
+    if double != double or double in (float("inf"), float("-inf")):
+        return None
+    value = Decimal(repr(double))
+    return value if significant_digits(value) <= SIGNIFICANT_DIGITS else None
+
+
+def significant_digits(value: Decimal) -> int:
+    """Digits from the first to the last that is not zero: 0.0120 has two, 1200 has two."""
+    digits = "".join(map(str, value.as_tuple().digits)).strip("0")
+    return len(digits)

@@ -1,0 +1,271 @@
+-- What finance, auditors and analysts read. SELECTs only, run inside one snapshot.
+-- A filter that is not given is NULL and folds away before the plan is made. :until is the first day not included.
+-- A posted line is a computed line of a posting, or that of the posting it reverses with the sides exchanged: so sums
+-- over posted lines are the movements of the inventory account.
+
+-- name: document_exists(nomer_nota)$
+-- Whether anything is known by this number.
+SELECT EXISTS (SELECT 1 FROM posting_sets WHERE nomer_nota = :nomer_nota)
+    OR EXISTS (SELECT 1 FROM so_headers_staging WHERE nomer_nota = :nomer_nota)
+    OR EXISTS (SELECT 1 FROM rabbit_publish_shadow WHERE nomer_nota = :nomer_nota)
+    OR EXISTS (SELECT 1 FROM kartu_stok WHERE nomer_nota = :nomer_nota);
+
+-- name: postings(since, until, nomer_nota)
+-- The postings of a range by their instant; lines_of = the accounting document whose computed lines they posted.
+SELECT p.id, COALESCE(o.transaksi_id, p.transaksi_id) AS lines_of, p.nomer_nota, p.jenis, o.nomer_nota AS membalik,
+       t.tanggal_wib, t.gudang_kode, h.id AS header_id, h.tanggal_opname, h.diotorisasi_oleh
+FROM posting_sets p
+JOIN transaksi t ON t.id = p.transaksi_id
+LEFT JOIN posting_sets o ON o.id = p.membalik_id
+LEFT JOIN so_headers_staging h ON h.transaksi_id = COALESCE(o.transaksi_id, p.transaksi_id)
+WHERE (:since IS NULL OR t.tanggal_wib >= :since)
+  AND (:until IS NULL OR t.tanggal_wib < :until)
+  AND (:nomer_nota IS NULL OR p.nomer_nota = :nomer_nota OR o.nomer_nota = :nomer_nota)
+ORDER BY t.tanggal_wib, p.id;
+
+-- name: posted_lines(transaksi_id, header_id, gudang_kode, kode_barang, lot, after, batch)
+-- The computed lines of a document after a line. Unit and reason are the staging row's, unless it is another item's now.
+SELECT v.baris, v.kode_barang, v.lot, v.gudang_kode, d.satuan, v.qty_sistem, v.qty_fisik, v.selisih_qty, v.harga_pokok,
+       v.nilai_debet, v.nilai_kredit, d.alasan
+FROM transaksi_values v
+LEFT JOIN so_details_staging d
+       ON d.header_id = :header_id AND d.baris = v.baris AND d.kode_barang = v.kode_barang
+WHERE v.transaksi_id = :transaksi_id AND v.baris > :after
+  AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
+  AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
+  AND (:lot IS NULL OR v.lot = :lot)
+ORDER BY v.baris
+LIMIT :batch;
+
+-- name: hint_lines(transaksi_id)
+-- The computed lines that a smell hint can be about: all others agree with the books.
+SELECT baris, kode_barang, lot, gudang_kode, qty_sistem, qty_fisik, nilai_debet - nilai_kredit
+FROM transaksi_values
+WHERE transaksi_id = :transaksi_id AND qty_sistem IS NOT NULL AND qty_fisik IS NOT NULL
+  AND (selisih_qty <> 0 OR qty_sistem < 0)
+ORDER BY baris;
+
+-- name: waiting_document(nomer_nota)^
+-- The newest document of a number that has no posting, with the status of its newest job.
+SELECT h.id AS header_id, h.transaksi_id, h.nomer_nota, h.gudang_kode, h.tanggal_opname, h.diotorisasi_oleh,
+       (SELECT s.worker_status FROM rabbit_publish_shadow s WHERE s.transaksi_id = h.transaksi_id
+        ORDER BY s.id DESC LIMIT 1) AS worker_status
+FROM so_headers_staging h
+WHERE h.nomer_nota = :nomer_nota
+  AND NOT EXISTS (SELECT 1 FROM posting_sets p WHERE p.transaksi_id = h.transaksi_id)
+ORDER BY h.id DESC
+LIMIT 1;
+
+-- name: staged_lines(header_id, header_gudang, gudang_kode, kode_barang, lot, after, batch)
+-- The counted lines of a document that is not posted, after a line.
+SELECT d.baris, d.kode_barang, COALESCE(d.lot, ''), COALESCE(d.gudang_kode, :header_gudang), d.satuan, d.qty_sistem,
+       d.qty_fisik, d.harga_pokok, d.alasan
+FROM so_details_staging d
+WHERE d.header_id = :header_id AND d.baris > :after
+  AND (:gudang_kode IS NULL OR COALESCE(d.gudang_kode, :header_gudang) = :gudang_kode)
+  AND (:kode_barang IS NULL OR d.kode_barang = :kode_barang)
+  AND (:lot IS NULL OR COALESCE(d.lot, '') = :lot)
+ORDER BY d.baris
+LIMIT :batch;
+
+-- name: documents(since, until, gudang_kode, kode_barang, lot, nomer_nota)
+-- One row per posting.
+SELECT t.tanggal_wib, p.nomer_nota, p.jenis, MAX(o.nomer_nota), MAX(r.nomer_nota), t.gudang_kode, p.id, COUNT(*),
+       SUM(v.selisih_qty <> 0),
+       SUM(CASE WHEN o.id IS NULL THEN v.nilai_debet ELSE v.nilai_kredit END),
+       SUM(CASE WHEN o.id IS NULL THEN v.nilai_kredit ELSE v.nilai_debet END),
+       SUM(CASE WHEN o.id IS NULL THEN v.nilai_debet - v.nilai_kredit ELSE v.nilai_kredit - v.nilai_debet END)
+FROM posting_sets p
+JOIN transaksi t ON t.id = p.transaksi_id
+LEFT JOIN posting_sets o ON o.id = p.membalik_id
+LEFT JOIN posting_sets r ON r.membalik_id = p.id
+JOIN transaksi_values v ON v.transaksi_id = COALESCE(o.transaksi_id, p.transaksi_id)
+WHERE (:since IS NULL OR t.tanggal_wib >= :since)
+  AND (:until IS NULL OR t.tanggal_wib < :until)
+  AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
+  AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
+  AND (:lot IS NULL OR v.lot = :lot)
+  AND (:nomer_nota IS NULL OR p.nomer_nota = :nomer_nota OR o.nomer_nota = :nomer_nota)
+GROUP BY p.id, t.tanggal_wib, p.nomer_nota, p.jenis, t.gudang_kode
+ORDER BY t.tanggal_wib, p.id;
+
+-- name: by_warehouse(since, until, gudang_kode, kode_barang, lot, nomer_nota)
+-- Posted lines per warehouse of the line.
+SELECT v.gudang_kode, MAX(g.nama), COUNT(DISTINCT p.id), SUM(v.selisih_qty <> 0),
+       SUM(CASE WHEN o.id IS NULL THEN v.nilai_debet ELSE v.nilai_kredit END),
+       SUM(CASE WHEN o.id IS NULL THEN v.nilai_kredit ELSE v.nilai_debet END),
+       SUM(CASE WHEN o.id IS NULL THEN v.nilai_debet - v.nilai_kredit ELSE v.nilai_kredit - v.nilai_debet END)
+FROM posting_sets p
+JOIN transaksi t ON t.id = p.transaksi_id
+LEFT JOIN posting_sets o ON o.id = p.membalik_id
+JOIN transaksi_values v ON v.transaksi_id = COALESCE(o.transaksi_id, p.transaksi_id)
+LEFT JOIN gudang g ON g.gudang_kode = v.gudang_kode
+WHERE (:since IS NULL OR t.tanggal_wib >= :since)
+  AND (:until IS NULL OR t.tanggal_wib < :until)
+  AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
+  AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
+  AND (:lot IS NULL OR v.lot = :lot)
+  AND (:nomer_nota IS NULL OR p.nomer_nota = :nomer_nota OR o.nomer_nota = :nomer_nota)
+GROUP BY v.gudang_kode
+ORDER BY v.gudang_kode;
+
+-- name: by_item(since, until, gudang_kode, kode_barang, lot, nomer_nota)
+-- Posted lines per item, over all its lots and warehouses.
+SELECT v.kode_barang, COUNT(DISTINCT v.gudang_kode), COUNT(DISTINCT p.id), SUM(v.selisih_qty <> 0),
+       SUM(GREATEST(CASE WHEN o.id IS NULL THEN v.selisih_qty ELSE -v.selisih_qty END, 0)),
+       SUM(GREATEST(CASE WHEN o.id IS NULL THEN -v.selisih_qty ELSE v.selisih_qty END, 0)),
+       SUM(CASE WHEN o.id IS NULL THEN v.selisih_qty ELSE -v.selisih_qty END),
+       SUM(CASE WHEN o.id IS NULL THEN v.nilai_debet ELSE v.nilai_kredit END),
+       SUM(CASE WHEN o.id IS NULL THEN v.nilai_kredit ELSE v.nilai_debet END),
+       SUM(CASE WHEN o.id IS NULL THEN v.nilai_debet - v.nilai_kredit ELSE v.nilai_kredit - v.nilai_debet END)
+FROM posting_sets p
+JOIN transaksi t ON t.id = p.transaksi_id
+LEFT JOIN posting_sets o ON o.id = p.membalik_id
+JOIN transaksi_values v ON v.transaksi_id = COALESCE(o.transaksi_id, p.transaksi_id)
+WHERE (:since IS NULL OR t.tanggal_wib >= :since)
+  AND (:until IS NULL OR t.tanggal_wib < :until)
+  AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
+  AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
+  AND (:lot IS NULL OR v.lot = :lot)
+  AND (:nomer_nota IS NULL OR p.nomer_nota = :nomer_nota OR o.nomer_nota = :nomer_nota)
+GROUP BY v.kode_barang
+ORDER BY v.kode_barang;
+
+-- name: by_month(since, until, gudang_kode, kode_barang, lot, nomer_nota)
+-- Posted lines per accounting month.
+SELECT DATE_FORMAT(t.tanggal_wib, '%%Y-%%m') AS bulan, COUNT(DISTINCT p.id), SUM(v.selisih_qty <> 0),
+       SUM(CASE WHEN o.id IS NULL THEN v.nilai_debet ELSE v.nilai_kredit END),
+       SUM(CASE WHEN o.id IS NULL THEN v.nilai_kredit ELSE v.nilai_debet END),
+       SUM(CASE WHEN o.id IS NULL THEN v.nilai_debet - v.nilai_kredit ELSE v.nilai_kredit - v.nilai_debet END)
+FROM posting_sets p
+JOIN transaksi t ON t.id = p.transaksi_id
+LEFT JOIN posting_sets o ON o.id = p.membalik_id
+JOIN transaksi_values v ON v.transaksi_id = COALESCE(o.transaksi_id, p.transaksi_id)
+WHERE (:since IS NULL OR t.tanggal_wib >= :since)
+  AND (:until IS NULL OR t.tanggal_wib < :until)
+  AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
+  AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
+  AND (:lot IS NULL OR v.lot = :lot)
+  AND (:nomer_nota IS NULL OR p.nomer_nota = :nomer_nota OR o.nomer_nota = :nomer_nota)
+GROUP BY bulan
+ORDER BY bulan;
+
+-- name: by_reason(since, until, gudang_kode, kode_barang, lot, nomer_nota)
+-- Posted lines with a variance per reason; lines without one are a group of their own, so that none is lost.
+SELECT COALESCE(NULLIF(d.alasan, ''), '(tanpa alasan)') AS sebab, COUNT(DISTINCT p.id), SUM(v.selisih_qty <> 0),
+       SUM(CASE WHEN o.id IS NULL THEN v.nilai_debet ELSE v.nilai_kredit END),
+       SUM(CASE WHEN o.id IS NULL THEN v.nilai_kredit ELSE v.nilai_debet END),
+       SUM(CASE WHEN o.id IS NULL THEN v.nilai_debet - v.nilai_kredit ELSE v.nilai_kredit - v.nilai_debet END)
+FROM posting_sets p
+JOIN transaksi t ON t.id = p.transaksi_id
+LEFT JOIN posting_sets o ON o.id = p.membalik_id
+JOIN transaksi_values v ON v.transaksi_id = COALESCE(o.transaksi_id, p.transaksi_id)
+LEFT JOIN so_headers_staging h ON h.transaksi_id = v.transaksi_id
+LEFT JOIN so_details_staging d ON d.header_id = h.id AND d.baris = v.baris AND d.kode_barang = v.kode_barang
+WHERE v.selisih_qty <> 0
+  AND (:since IS NULL OR t.tanggal_wib >= :since)
+  AND (:until IS NULL OR t.tanggal_wib < :until)
+  AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
+  AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
+  AND (:lot IS NULL OR v.lot = :lot)
+  AND (:nomer_nota IS NULL OR p.nomer_nota = :nomer_nota OR o.nomer_nota = :nomer_nota)
+GROUP BY sebab
+ORDER BY sebab;
+
+-- name: journal(since, until, gudang_kode, kode_akun, nomer_nota)
+-- The general-ledger rows of postings, by their instant.
+SELECT j.tanggal_wib, j.nomer_nota, p.jenis, j.urutan, j.kode_akun, a.nama, j.keterangan, j.debet, j.kredit,
+       t.gudang_kode, j.posting_id, j.id
+FROM jurnal j
+JOIN posting_sets p ON p.id = j.posting_id
+LEFT JOIN posting_sets o ON o.id = p.membalik_id
+LEFT JOIN transaksi t ON t.id = p.transaksi_id
+LEFT JOIN akun a ON a.kode_akun = j.kode_akun
+WHERE (:since IS NULL OR j.tanggal_wib >= :since)
+  AND (:until IS NULL OR j.tanggal_wib < :until)
+  AND (:gudang_kode IS NULL OR t.gudang_kode = :gudang_kode)
+  AND (:kode_akun IS NULL OR j.kode_akun = :kode_akun)
+  AND (:nomer_nota IS NULL OR p.nomer_nota = :nomer_nota OR o.nomer_nota = :nomer_nota)
+ORDER BY j.tanggal_wib, j.posting_id, j.urutan, j.id;
+
+-- name: stock_card(since, until, gudang_kode, kode_barang, lot)
+-- The card as v_kartu_stok has it, with the window over the asked-for cards alone: the inner filters are whole
+-- partitions of the window, or what comes after the asked-for days.
+SELECT s.tanggal_wib, s.kode_barang, s.lot, s.gudang_kode, s.nomer_nota, s.sumber, s.masuk, s.keluar, s.saldo,
+       s.harga_pokok, s.nilai, s.posting_id, s.created_at, s.id
+FROM (
+    SELECT k.id, k.posting_id, k.nomer_nota, k.sumber, k.kode_barang, k.lot, k.gudang_kode, k.tanggal_wib, k.masuk,
+           k.keluar, k.harga_pokok, k.nilai, k.created_at,
+           SUM(k.masuk - k.keluar) OVER (
+               PARTITION BY k.kode_barang, k.lot, k.gudang_kode ORDER BY k.tanggal_wib, k.id
+               ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+           ) AS saldo
+    FROM kartu_stok k
+    WHERE (:kode_barang IS NULL OR k.kode_barang = :kode_barang)
+      AND (:lot IS NULL OR k.lot = :lot)
+      AND (:gudang_kode IS NULL OR k.gudang_kode = :gudang_kode)
+      AND (:until IS NULL OR k.tanggal_wib < :until)
+) s
+WHERE (:since IS NULL OR s.tanggal_wib >= :since)
+ORDER BY s.kode_barang, s.lot, s.gudang_kode, s.tanggal_wib, s.id;
+
+-- name: stock_card_of_nota(since, until, gudang_kode, kode_barang, lot, nomer_nota)
+-- The rows of one nota, each with the balance of its whole card.
+SELECT s.tanggal_wib, s.kode_barang, s.lot, s.gudang_kode, s.nomer_nota, s.sumber, s.masuk, s.keluar, s.saldo,
+       s.harga_pokok, s.nilai, s.posting_id, s.created_at, s.id
+FROM (
+    SELECT k.id, k.posting_id, k.nomer_nota, k.sumber, k.kode_barang, k.lot, k.gudang_kode, k.tanggal_wib, k.masuk,
+           k.keluar, k.harga_pokok, k.nilai, k.created_at,
+           SUM(k.masuk - k.keluar) OVER (
+               PARTITION BY k.kode_barang, k.lot, k.gudang_kode ORDER BY k.tanggal_wib, k.id
+               ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+           ) AS saldo
+    FROM (SELECT DISTINCT n.kode_barang, n.lot, n.gudang_kode FROM kartu_stok n WHERE n.nomer_nota = :nomer_nota) asked
+    STRAIGHT_JOIN kartu_stok k
+        ON k.kode_barang = asked.kode_barang AND k.lot = asked.lot AND k.gudang_kode = asked.gudang_kode
+    WHERE (:kode_barang IS NULL OR k.kode_barang = :kode_barang)
+      AND (:lot IS NULL OR k.lot = :lot)
+      AND (:gudang_kode IS NULL OR k.gudang_kode = :gudang_kode)
+      AND (:until IS NULL OR k.tanggal_wib < :until)
+) s
+WHERE s.nomer_nota = :nomer_nota AND (:since IS NULL OR s.tanggal_wib >= :since)
+ORDER BY s.kode_barang, s.lot, s.gudang_kode, s.tanggal_wib, s.id;
+
+-- name: standing_postings(since, until, nomer_nota)
+-- Postings that nobody has reversed, with the header's instants as they were written.
+SELECT p.id AS posting_id, p.nomer_nota AS nota, p.created_at AS posted_at, t.tanggal_wib, h.id, h.transaksi_id,
+       h.nomer_nota, h.gudang_kode, h.tanggal_opname, h.tanggal_posting, h.snapshot_at, h.otorisasi_level,
+       h.diotorisasi_oleh, h.diotorisasi_at, h.dibuat_oleh, h.zona_waktu, h.created_at
+FROM posting_sets p
+JOIN transaksi t ON t.id = p.transaksi_id
+JOIN so_headers_staging h ON h.transaksi_id = p.transaksi_id
+WHERE p.jenis = 'POSTING'
+  AND NOT EXISTS (SELECT 1 FROM posting_sets r WHERE r.membalik_id = p.id)
+  AND (:since IS NULL OR t.tanggal_wib >= :since)
+  AND (:until IS NULL OR t.tanggal_wib < :until)
+  AND (:nomer_nota IS NULL OR p.nomer_nota = :nomer_nota)
+ORDER BY t.tanggal_wib, p.id;
+
+-- name: posted_warehouses(transaksi_id, gudang_kode)
+-- The warehouses that a document counted.
+SELECT DISTINCT gudang_kode
+FROM transaksi_values
+WHERE transaksi_id = :transaksi_id AND (:gudang_kode IS NULL OR gudang_kode = :gudang_kode);
+
+-- name: late_candidates(codes, snapshot_foreign, snapshot_wib, kode_barang, lot)
+-- Movements of other modules in these warehouses that were entered after a snapshot and are dated at or before it.
+SELECT k.id, k.kode_barang, k.lot, k.gudang_kode, k.nomer_nota, k.sumber, k.tanggal_wib, k.created_at, k.masuk,
+       k.keluar, k.nilai
+FROM kartu_stok k
+WHERE k.gudang_kode IN :codes AND k.created_at > :snapshot_foreign AND k.tanggal_wib <= :snapshot_wib
+  AND k.posting_id IS NULL AND k.sumber <> 'OPNAME'
+  AND NOT EXISTS (SELECT 1 FROM so_headers_staging h WHERE h.nomer_nota = k.nomer_nota)
+  AND (:kode_barang IS NULL OR k.kode_barang = :kode_barang)
+  AND (:lot IS NULL OR k.lot = :lot)
+ORDER BY k.tanggal_wib, k.id;
+
+-- name: counted_keys(transaksi_id, items)
+-- Which lines of a document count these items.
+SELECT baris, kode_barang, lot, gudang_kode
+FROM transaksi_values
+WHERE transaksi_id = :transaksi_id AND kode_barang IN :items;

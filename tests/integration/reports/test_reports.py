@@ -1,0 +1,365 @@
+"""What the reports show of real postings: totals that are the journal's, and every row that belongs there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal as D
+from typing import Any
+
+import pytest
+
+from everest import reports
+from everest.errors import DocumentMissing
+from everest.reports import Filters, ReportRefused
+from everest.reports import variance as variance_report
+from tests import builders
+from tests.builders import Line
+from tests.integration.opname.walk import Walker
+from tests.integration.reports.conftest import Read, reverse
+
+NOON = datetime(2026, 3, 10, 5, 0, tzinfo=UTC)  # 12:00 WIB
+Post = Callable[..., builders.Document]
+AGGREGATES = ("variance", "documents", "warehouse", "item", "month", "reason")
+
+
+def amounts(report: reports.Report) -> tuple[Any, ...]:
+    return tuple(report.totals[name] for name in ("nilai_lebih", "nilai_kurang", "nilai_bersih"))
+
+
+def inventory(connection: Any) -> tuple[D, D]:
+    """Debit and credit of the inventory account, from the journal itself."""
+    (row,) = builders.rows(
+        connection,
+        "SELECT COALESCE(SUM(debet), 0) AS d, COALESCE(SUM(kredit), 0) AS k FROM jurnal"
+        " WHERE kode_akun = %s AND posting_id IS NOT NULL",
+        builders.PERSEDIAAN,
+    )
+    return row["d"], row["k"]
+
+
+def test_a_document_is_shown_line_by_line_with_its_header(read: Read, post: Post) -> None:
+    post(
+        Line("BRG-A", "10", "12", "1500.00", alasan="salah hitung"),
+        Line("BRG-B", "7", "5", "2500.50"),
+        Line("BRG-C", "3", "3", "100.00"),
+        nomer_nota="SO-1",
+        diotorisasi_at=NOON,
+    )
+
+    rows, report = read("variance", nomer_nota="SO-1")
+
+    assert [(row["baris"], row["kode_barang"], row["selisih_qty"], row["nilai_bersih"]) for row in rows] == [
+        (1, "BRG-A", D("2"), D("3000.00")),
+        (2, "BRG-B", D("-2"), D("-5001.00")),
+        (3, "BRG-C", D("0"), D("0.00")),
+    ]
+    assert {row["tanggal_wib"] for row in rows} == {datetime(2026, 3, 10, 12, 0)}
+    assert (rows[0]["jenis"], rows[0]["diotorisasi_oleh"], rows[0]["alasan"]) == ("POSTING", "budi", "salah hitung")
+    assert amounts(report) == (D("3000.00"), D("5001.00"), D("-2001.00"))
+    assert report.row_count == 3
+
+
+@pytest.mark.parametrize("key", AGGREGATES)
+def test_the_totals_of_every_report_are_those_of_the_inventory_account_reversals_included(
+    read: Read, post: Post, connection: Any, key: str
+) -> None:
+    post(*builders.EXAMPLE, nomer_nota="SO-1", diotorisasi_at=NOON)
+    post(
+        Line("BRG-A", "1", "4", "10.10", gudang_kode="GD-B", alasan="rusak"),
+        Line("BRG-D", "9", "1", "0.049", alasan=""),
+        nomer_nota="SO-2",
+        diotorisasi_at=NOON + timedelta(days=40),
+    )
+    reverse(connection, "SO-1", "SO-1-R", datetime(2026, 4, 1, 9, 0))
+
+    _, report = read(key)
+
+    debit, credit = inventory(connection)
+    assert amounts(report) == (debit, credit, debit - credit) == (D("8031.30"), D("8001.39"), D("29.91"))
+
+
+def test_a_reversed_document_and_its_reversal_add_up_to_nothing_and_the_range_parts_them(
+    read: Read, post: Post, connection: Any
+) -> None:
+    post(*builders.EXAMPLE, nomer_nota="SO-1", diotorisasi_at=NOON)
+    reverse(connection, "SO-1", "SO-1-R", datetime(2026, 4, 1, 0, 0))
+
+    both, report = read("variance", nomer_nota="SO-1")
+    march, in_march = read("documents", until=date(2026, 3, 31))
+    april, in_april = read("month", since=date(2026, 4, 1), until=date(2026, 4, 1))
+
+    assert amounts(report) == (D("8001.00"), D("8001.00"), D("0.00"))
+    assert [row["jenis"] for row in both] == ["POSTING"] * 3 + ["PEMBALIKAN"] * 3
+    assert {row["membalik"] for row in both[3:]} == {"SO-1"}
+    assert both[3]["qty_sistem"] is None and both[3]["selisih_qty"] == D("-2")
+    assert [(row["nomer_nota"], row["dibalik_oleh"]) for row in march] == [("SO-1", "SO-1-R")]
+    assert amounts(in_march) == (D("3000.00"), D("5001.00"), D("-2001.00"))
+    assert [row["bulan"] for row in april] == ["2026-04"]
+    assert amounts(in_april) == (D("5001.00"), D("3000.00"), D("2001.00"))
+
+
+def test_reports_are_filtered_by_item_warehouse_and_wib_day(read: Read, post: Post) -> None:
+    late_in_january = datetime(2026, 1, 31, 17, 30, tzinfo=UTC)  # 00:30 WIB on 1 February
+    post(
+        Line("A", "1", "2", "5", gudang_kode="GD-B"),
+        Line("B", "1", "3", "5", gudang_kode="GD-C"),
+        diotorisasi_at=late_in_january,
+    )
+
+    assert [row["gudang_kode"] for row in read("warehouse")[0]] == ["GD-B", "GD-C"]
+    assert [row["gudang_kode"] for row in read("warehouse", kode_barang="B")[0]] == ["GD-C"]
+    assert [row["kode_barang"] for row in read("variance", gudang_kode="GD-B")[0]] == ["A"]
+    assert [row["bulan"] for row in read("month")[0]] == ["2026-02"]
+    assert read("item", until=date(2026, 1, 31))[0] == []
+
+
+def test_h44_no_line_gets_lost_in_a_group(read: Read, post: Post, connection: Any) -> None:
+    lines = [Line(f"I{n}", "10", "11", "5", gudang_kode="GD-B" if n % 2 else None) for n in range(1, 101)]
+    lines[0] = Line("I1", "10", "11", "5", gudang_kode="GD-B", alasan="rusak")
+    lines[1] = Line("I2", "10", "11", "5", gudang_kode=None, alasan="")
+    post(*lines)
+
+    by_warehouse, warehouses = read("warehouse")
+    by_reason, reasons = read("reason")
+    _, lines_of_it = read("variance")
+
+    assert {row["gudang_kode"]: row["baris_selisih"] for row in by_warehouse} == {"GD-A": 50, "GD-B": 50}
+    assert {row["alasan"]: row["baris_selisih"] for row in by_reason} == {"rusak": 1, "(tanpa alasan)": 99}
+    assert amounts(warehouses) == amounts(reasons) == amounts(lines_of_it) == (D("500.00"), D("0.00"), D("500.00"))
+
+
+def test_h21_a_staging_row_edited_after_posting_changes_no_report(
+    read: Read, post: Post, walker: Walker, connection: Any
+) -> None:
+    document = post(Line("A", "10", "12", "1500", alasan="lama"), nomer_nota="SO-1")
+    before = [read(key, nomer_nota="SO-1")[0] for key in ("variance", "journal", "stock-card")]
+
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE so_details_staging SET harga_pokok = 9, qty_fisik = 99")
+    connection.commit()
+    again = builders.shadow_row(connection, document.transaksi_id, document.nomer_nota)
+    assert walker.post(again) in ("COMPLETED", "FAILED")
+
+    response = builders.shadow(connection, document.shadow_id)["response"]
+    rows, report = read("variance", nomer_nota="SO-1")
+    journal, posted = read("journal", nomer_nota="SO-1")
+    assert [rows, journal, read("stock-card", nomer_nota="SO-1")[0]] == before
+    assert response["total_debet"] == str(report.totals["nilai_lebih"]) == str(posted.totals["debet"]) == "3000.00"
+
+
+def test_h21_the_reason_of_another_item_is_not_shown_for_what_was_posted(
+    read: Read, post: Post, connection: Any
+) -> None:
+    post(Line("A", "10", "12", "1500", alasan="milik A"), nomer_nota="SO-1")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE so_details_staging SET kode_barang = 'Z', alasan = 'milik Z'")
+    connection.commit()
+
+    (row,) = read("variance", nomer_nota="SO-1")[0]
+
+    assert (row["kode_barang"], row["alasan"]) == ("A", None)
+
+
+def test_a_document_that_is_not_posted_is_shown_as_it_would_post_and_counts_nowhere_else(
+    read: Read, connection: Any
+) -> None:
+    builders.document(connection, [Line("A", "10", "12", "0.049"), Line("B", "10", None, "5")], nomer_nota="SO-1")
+
+    rows, report = read("variance", nomer_nota="SO-1")
+
+    assert [(row["jenis"], row["nilai_lebih"]) for row in rows] == [
+        ("BELUM DIPOSTING (PENDING)", D("0.10")),
+        ("BELUM DIPOSTING (PENDING)", None),
+    ]
+    assert report.totals["nilai_lebih"] == D("0.10")
+    assert all(read(key)[0] == [] for key in (*AGGREGATES, "journal"))
+
+
+def test_the_journal_is_in_order_with_names_and_balances(read: Read, post: Post, connection: Any) -> None:
+    post(*builders.EXAMPLE, nomer_nota="SO-1", diotorisasi_at=NOON)
+    builders.insert(
+        connection,
+        "jurnal",
+        nomer_nota="SO-1",
+        sumber="LAMA",
+        tanggal_wib=datetime(2026, 3, 1),
+        kode_akun="7010150",
+        debet="5.00",
+    )
+
+    rows, report = read("journal")
+
+    assert [(row["urutan"], row["kode_akun"], row["debet"], row["kredit"]) for row in rows] == [
+        (1, "1010030030", D("3000.00"), D("0.00")),
+        (2, "7010150", D("0.00"), D("3000.00")),
+        (3, "7020020", D("5001.00"), D("0.00")),
+        (4, "1010030030", D("0.00"), D("5001.00")),
+    ]
+    assert rows[1]["nama_akun"] == "Laba selisih persediaan"
+    assert report.totals == {"debet": D("8001.00"), "kredit": D("8001.00")}
+    assert [row["urutan"] for row in read("journal", kode_akun="7020020")[0]] == [3]
+
+
+def test_the_stock_card_has_the_balance_of_the_view_whatever_is_filtered(
+    read: Read, post: Post, connection: Any
+) -> None:
+    for day, masuk, keluar in ((1, "30", "0"), (3, "0", "4"), (12, "0", "2")):
+        builders.movement(
+            connection, "A", masuk=masuk, keluar=keluar, tanggal_wib=datetime(2026, 3, day), created_at=NOON
+        )
+    builders.movement(
+        connection, "A", lot="L1", masuk="7", tanggal_wib=datetime(2026, 3, 1), created_at=NOON, nomer_nota="BELI-2"
+    )
+    post(Line("A", "26", "20", "10"), nomer_nota="SO-1", diotorisasi_at=NOON + timedelta(hours=1), snapshot_at=NOON)
+    view = {row["id"]: row["saldo"] for row in builders.rows(connection, "SELECT id, saldo FROM v_kartu_stok")}
+
+    def balances(**filters: Any) -> list[tuple[str, D]]:
+        rows, _ = read("stock-card", **filters)
+        assert all(row["saldo"] == view[row["kartu_stok_id"]] for row in rows)
+        return [(row["nomer_nota"], row["saldo"]) for row in rows]
+
+    whole = [("BELI-1", D(30)), ("BELI-1", D(26)), ("SO-1", D(20)), ("BELI-1", D(18))]
+    assert balances(kode_barang="A", lot="") == whole
+    assert balances(kode_barang="A", lot="", since=date(2026, 3, 3), until=date(2026, 3, 10)) == whole[1:3]
+    assert balances(nomer_nota="SO-1") == [("SO-1", D(20))]
+    assert balances(nomer_nota="BELI-2") == [("BELI-2", D(7))]
+    assert len(balances(gudang_kode="GD-A")) == 5
+
+
+def test_h13_a_receipt_dated_before_a_posted_count_is_listed_against_its_nota(
+    read: Read, post: Post, connection: Any
+) -> None:
+    snapshot = NOON - timedelta(hours=1)
+    post(
+        Line("X", "1", "1", "1"),
+        Line("A", "42", "1", "10"),
+        nomer_nota="SO-1",
+        diotorisasi_at=NOON,
+        snapshot_at=snapshot,
+    )
+    now = datetime.now(UTC)
+
+    def receipt(nota: str, kode: str = "A", at: datetime = datetime(2026, 3, 1), **more: Any) -> int:
+        return builders.movement(
+            connection, kode, masuk="9", tanggal_wib=at, created_at=more.pop("created_at", now), nomer_nota=nota, **more
+        )
+
+    listed = receipt("BELI-TELAT")
+    receipt("BELI-TEPAT", at=datetime(2026, 3, 10, 11, 0))  # dated at the snapshot
+    receipt("BELI-SESUDAH", at=datetime(2026, 3, 10, 11, 0, 1))  # dated after it: daily business
+    receipt("BELI-DULU", created_at=snapshot - timedelta(hours=1))  # the snapshot knew it
+    receipt("BELI-LAIN", kode="B")  # not counted
+    receipt("BELI-GUDANG", gudang_kode="GD-B")  # counted elsewhere
+    receipt("BELI-LOT", lot="L1")
+    receipt("BELI-COCOK", kode="X")  # a line without variance is a count, too
+
+    rows, report = read("late-movements")
+
+    assert [(row["nomer_nota"], row["baris"], row["nota_mutasi"]) for row in rows] == [
+        ("SO-1", 2, "BELI-TELAT"),
+        ("SO-1", 1, "BELI-COCOK"),
+        ("SO-1", 2, "BELI-TEPAT"),
+    ]
+    assert rows[0]["kartu_stok_id"] == listed
+    assert {row["dicatat_setelah"] for row in rows} == {"posting"}
+    assert report.totals["masuk"] == D(27)
+    assert read("late-movements", nomer_nota="SO-1", kode_barang="X")[0] == [rows[1]]
+    reverse(connection, "SO-1", "SO-1-R", datetime(2026, 4, 1))
+    assert read("late-movements")[0] == []
+
+
+def test_a_trace_leads_from_a_journal_row_to_everything_and_from_the_nota_to_the_same(
+    read: Read, post: Post, connection: Any
+) -> None:
+    document = post(*builders.EXAMPLE, nomer_nota="SO-1", diotorisasi_at=NOON)
+    message = '{"transaksi_id": 1, "shadow_id": 1}'
+    builders.insert(
+        connection,
+        "outbox",
+        shadow_id=document.shadow_id,
+        exchange="everest.jobs.x",
+        routing_key="job.process",
+        body=message,
+        available_at=datetime(2026, 3, 10, 5, 0),
+    )
+    reverse(connection, "SO-1", "SO-1-R", datetime(2026, 4, 1))
+    post(Line("BRG-Q"), nomer_nota="SO-9")
+    (journal_row, *_) = builders.rows(
+        connection, "SELECT id, posting_id FROM jurnal WHERE nomer_nota = 'SO-1' ORDER BY id"
+    )
+    (card_row, *_) = builders.rows(connection, "SELECT id FROM kartu_stok WHERE nomer_nota = 'SO-1'")
+
+    rows, _ = read("trace", jurnal_id=journal_row["id"])
+
+    found = [row["objek"] for row in rows]
+    assert {"dokumen": 1, "transaksi": 1, "pekerjaan": 1, "alur kerja": 1, "langkah": 3}.items() <= {
+        what: found.count(what) for what in found
+    }.items()
+    assert (found.count("posting"), found.count("jurnal"), found.count("kartu stok")) == (2, 8, 4)
+    assert any(message in row["isi"] for row in rows if row["objek"] == "pesan")
+    (posting, reversal) = [row["isi"] for row in rows if row["objek"] == "posting"]
+    dag_run_id = builders.shadow(connection, document.shadow_id)["dag_run_id"]
+    assert dag_run_id and f"DAG run {dag_run_id}" in posting
+    assert f"membalik posting {journal_row['posting_id']}" in reversal
+    assert not any("SO-9" in str(row) for row in rows)
+    for start in ({"nomer_nota": "SO-1"}, {"kartu_stok_id": card_row["id"]}, {"posting_id": journal_row["posting_id"]}):
+        assert read("trace", **start)[0] == rows
+
+
+def test_a_document_larger_than_a_batch_is_read_whole_and_in_order(
+    read: Read, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(variance_report, "LINES_PER_BATCH", 3)
+    post(*(Line(f"I{n:02}", "1", "2", "1") for n in range(1, 10)))
+
+    assert [row["baris"] for row in read("variance")[0]] == list(range(1, 10))
+
+
+def test_a_report_shows_one_moment_whatever_is_posted_meanwhile(
+    walker: Walker, read: Read, post: Post, connection: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(variance_report, "LINES_PER_BATCH", 2)
+    post(*builders.EXAMPLE, nomer_nota="SO-1")
+
+    with walker.database.transaction() as tx, reports.opened(tx, "variance", Filters()) as report:
+        rows = report.rows()
+        next(rows)
+        with connection.cursor() as cursor:
+            cursor.execute("UPDATE transaksi_values SET nilai_kredit = 1 WHERE nilai_kredit > 0")
+        connection.commit()
+        list(rows)
+
+    assert report.totals["nilai_kurang"] == D("5001.00")
+
+
+@pytest.mark.parametrize(
+    ("key", "filters"),
+    [
+        ("tidak-ada", {}),
+        ("journal", {"kode_barang": "A"}),
+        ("stock-card", {}),
+        ("trace", {}),
+        ("month", {"since": date(2026, 2, 1), "until": date(2026, 1, 1)}),
+    ],
+)
+def test_a_report_that_makes_no_sense_is_refused(read: Read, key: str, filters: dict[str, Any]) -> None:
+    with pytest.raises(ReportRefused):
+        read(key, **filters)
+
+
+@pytest.mark.parametrize(
+    ("key", "filters"),
+    [("variance", {"nomer_nota": "SO-?"}), ("trace", {"jurnal_id": 7}), ("trace", {"posting_id": 7})],
+)
+def test_what_nobody_knows_is_said_so(read: Read, key: str, filters: dict[str, Any]) -> None:
+    with pytest.raises(DocumentMissing):
+        read(key, **filters)
+
+
+def test_a_report_left_in_the_middle_leaves_a_usable_connection(walker: Walker, read: Read, post: Post) -> None:
+    post(*(Line(f"I{n:04}", "1", "2", "1") for n in range(1, 3001)))
+    with walker.database.transaction() as tx, reports.opened(tx, "item") as report:
+        next(report.rows())
+
+    assert read("item")[1].row_count == 3000

@@ -1,0 +1,232 @@
+"""CSV, XLSX and JSON of a report: what went in comes out, codes as text, numbers exact, nothing ever a formula."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from openpyxl.utils.escape import unescape
+
+from everest.reports.csv_file import write_csv
+from everest.reports.files import new_file
+from everest.reports.json_file import write_json
+from everest.reports.shape import Column, Filters, Kind, Report, ReportDefinition, ReportRefused
+from everest.reports.xlsx_file import write_xlsx
+from everest.spreadsheets import decimal_of, exact_double, guarded, unguarded
+
+D = Decimal
+CODES = [
+    "00123",
+    "8991234567890123456",
+    "NA",
+    "1e5",
+    "=1+1",
+    "+62",
+    "-5",
+    "@SUM(A1)",
+    "'=x",
+    "'kutip",
+    "TRUE",
+    "é😀",
+    "_x0041_",
+]
+COLUMNS = (
+    Column("kode", "Kode", "Code", Kind.CODE),
+    Column("jumlah", "Jumlah", "Quantity", Kind.QUANTITY),
+    Column("nilai", "Nilai", "Value", Kind.MONEY, is_summed=True),
+    Column("hari", "Hari", "Day", Kind.DATE),
+    Column("saat", "Saat", "At", Kind.INSTANT),
+    Column("baris", "Baris", "Lines", Kind.INTEGER, is_summed=True),
+)
+
+
+def report(rows: Sequence[Sequence[Any]], columns: tuple[Column, ...] = COLUMNS) -> Report:
+    definition = ReportDefinition("uji", "Uji", "A test.", columns, (), lambda source, filters: iter(rows))
+    return Report(definition, Filters(), iter(rows))
+
+
+def row(kode: str | None = "A", jumlah: str | None = None, nilai: str | None = None) -> list[Any]:
+    return [kode, jumlah and D(jumlah), nilai and D(nilai), date(2026, 8, 31), datetime(2026, 8, 31, 17, 0, 5), 2]
+
+
+def csv_of(rows: Sequence[Sequence[Any]], locale: Any = "id") -> tuple[bytes, list[list[str]]]:
+    stream = io.BytesIO()
+    write_csv(report(rows), stream, locale)
+    text = stream.getvalue().decode("utf-8-sig")
+    return stream.getvalue(), list(csv.reader(io.StringIO(text, newline=""), delimiter=";" if locale == "id" else ","))
+
+
+def xlsx_of(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    stream = io.BytesIO()
+    write_xlsx(report(rows), stream)
+    sheet = openpyxl.load_workbook(stream)["Laporan"]
+    return [list(cells) for cells in sheet.iter_rows()]
+
+
+def test_csv_is_what_indonesian_excel_opens() -> None:
+    raw, cells = csv_of([row("00123", "-12.5000", "1234567.89"), row(None, None, None)])
+
+    assert raw.startswith(b"\xef\xbb\xbfKode;Jumlah;Nilai;Hari;Saat;Baris\r\n")
+    assert cells[1] == ["00123", "-12,5000", "1234567,89", "2026-08-31", "2026-08-31 17:00:05", "2"]
+    assert cells[2][:3] == ["", "", ""]
+    assert cells[3] == ["JUMLAH", "", "1234567,89", "", "", "4"]
+
+
+def test_csv_for_the_rest_of_the_world_has_commas_points_and_english_headings() -> None:
+    _, cells = csv_of([row("A", "-12.5000", "1234567.89")], "en")
+
+    assert cells[0][:2] == ["Code", "Quantity"]
+    assert cells[1][:3] == ["A", "-12.5000", "1234567.89"]
+    assert cells[2][0] == "TOTAL"
+
+
+def test_h45_codes_survive_in_csv_and_none_of_them_begins_a_formula() -> None:
+    _, cells = csv_of([row(code) for code in CODES])
+
+    written = [line[0] for line in cells[1:-1]]
+    assert [unguarded(cell) for cell in written] == CODES
+    assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r")) for cell in written)
+    assert written[:4] == CODES[:4], "what is harmless is written as it is"
+
+
+def test_h45_codes_survive_in_xlsx_as_text_and_none_of_them_is_a_formula() -> None:
+    cells = xlsx_of([row(code) for code in CODES])
+
+    assert [unescape(line[0].value) for line in cells[1:-1]] == CODES
+    assert {line[0].data_type for line in cells[1:-1]} == {"s"}
+
+
+def test_numbers_dates_and_totals_of_a_workbook_are_real_ones() -> None:
+    cells = xlsx_of([row("A", "-12.5000", "1234567.89"), row("B", "0.0001", "8.70")])
+
+    kode, jumlah, nilai, hari, saat, baris = cells[1]
+    assert (jumlah.value, jumlah.number_format) == (-12.5, "#,##0.00##")
+    assert (nilai.value, nilai.number_format) == (1234567.89, "#,##0.00")
+    assert (hari.value, hari.number_format) == (datetime(2026, 8, 31), "yyyy-mm-dd")
+    assert saat.value == datetime(2026, 8, 31, 17, 0, 5)
+    assert (baris.value, kode.number_format) == (2, "@")
+    assert [cell.value for cell in cells[-1]] == ["JUMLAH", None, 1234576.59, None, None, 4]
+
+
+def test_a_number_that_no_spreadsheet_holds_exactly_is_text_and_the_total_is_still_exact() -> None:
+    cells = xlsx_of([row("A", None, "9007199254740993.12"), row("B", None, "0.01")])
+
+    assert [line[2].value for line in cells[1:]] == ["9007199254740993.12", 0.01, "9007199254740993.13"]
+    assert (cells[1][2].data_type, cells[1][2].font.italic) == ("s", True)
+
+
+def test_days_that_excel_counts_wrongly_are_text() -> None:
+    cells = xlsx_of([["A", None, None, date(1000, 1, 1), datetime(1899, 12, 31, 1), 1]])
+
+    assert (cells[1][3].value, cells[1][4].value) == ("1000-01-01", "1899-12-31 01:00:00")
+
+
+def test_json_keeps_every_digit() -> None:
+    stream = io.BytesIO()
+    write_json(report([row("00123", "1.0000", "9007199254740993.12")]), stream)
+
+    found = json.loads(stream.getvalue())
+
+    assert found["rows"][0] == {
+        "kode": "00123",
+        "jumlah": "1.0000",
+        "nilai": "9007199254740993.12",
+        "hari": "2026-08-31",
+        "saat": "2026-08-31T17:00:05+07:00",
+        "baris": 2,
+    }
+    assert (found["row_count"], found["totals"]) == (1, {"nilai": "9007199254740993.12", "baris": 2})
+
+
+def test_an_empty_report_is_a_whole_file_with_zero_totals() -> None:
+    assert csv_of([])[1][1] == ["JUMLAH", "", "0,00", "", "", "0"]
+    assert xlsx_of([])[1][2].value == 0
+    stream = io.BytesIO()
+    write_json(report([]), stream)
+    assert json.loads(stream.getvalue())["rows"] == []
+
+
+def test_a_report_with_more_rows_than_a_sheet_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("everest.reports.xlsx_file.MAX_ROWS", 2)
+
+    with pytest.raises(ReportRefused, match="do not fit into a sheet"):
+        xlsx_of([row()] * 3)
+
+
+@given(st.text())
+def test_a_guarded_text_comes_back_as_it_was_and_begins_no_formula(text: str) -> None:
+    assert unguarded(guarded(text)) == text
+    assert not guarded(text).startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
+
+
+@given(st.decimals(min_value=D("-1e20"), max_value=D("1e20"), places=6))
+@settings(max_examples=500)
+def test_a_number_written_to_a_workbook_is_that_number_again(value: Decimal) -> None:
+    double = exact_double(value)
+
+    if double is None:
+        assert len(str(value.normalize()).replace("-", "").replace(".", "")) > 15 or "E" in str(value.normalize())
+    else:
+        assert decimal_of(float(f"{double:.16G}")) == value
+
+
+@given(st.lists(st.decimals(min_value=D("-1e12"), max_value=D("1e12"), places=2), max_size=20))
+@settings(max_examples=30, deadline=None)
+def test_the_total_of_a_workbook_is_the_sum_of_its_cells_to_the_cent(values: list[Decimal]) -> None:
+    cells = xlsx_of([["A", None, value, None, None, None] for value in values])
+
+    amounts = [D(str(line[2].value)) if line[2].value is not None else D(0) for line in cells[1:]]
+    assert sum(amounts[:-1]) == amounts[-1] == sum(values)
+
+
+# ----------------------------------------------------------------------------------------------------------- files
+
+
+def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
+    target = tmp_path / "laporan.csv"
+
+    with pytest.raises(ZeroDivisionError), new_file(target) as stream:
+        stream.write(b"halves")
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
+
+    with new_file(target) as stream:
+        stream.write(b"whole")
+    assert target.read_bytes() == b"whole" and list(tmp_path.iterdir()) == [target]
+
+
+def test_a_file_that_is_there_is_replaced_only_when_told_to(tmp_path: Path) -> None:
+    target = tmp_path / "laporan.csv"
+    target.write_text("old")
+
+    with pytest.raises(ReportRefused, match="--force"), new_file(target):
+        pass
+    assert target.read_text() == "old"
+    with new_file(target, overwrite=True) as stream:
+        stream.write(b"new")
+    assert target.read_text() == "new"
+
+
+def test_a_file_that_appears_while_one_is_written_is_not_replaced(tmp_path: Path) -> None:
+    target = tmp_path / "laporan.csv"
+
+    with pytest.raises(ReportRefused), new_file(target) as stream:
+        stream.write(b"mine")
+        target.write_text("theirs")
+
+    assert target.read_text() == "theirs" and list(tmp_path.iterdir()) == [target]
+
+
+def test_a_folder_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ReportRefused, match="cannot be written"), new_file(tmp_path / "none" / "laporan.csv"):
+        pass
