@@ -1,4 +1,4 @@
-"""What posting a document would do, found by doing it: the three steps run in one transaction that is rolled back.
+"""What posting a document would do, found by doing it: its steps run in one transaction that is rolled back.
 
 Between submitting and posting. There is no second computation that could disagree with the posting: the journal and
 the stock card shown here were written by the steps and read back before the rollback. Nothing stays, not an attempt,
@@ -22,6 +22,8 @@ from everest.errors import Conflict, DocumentRefused, Problem
 from everest.intake import lookup
 from everest.intake.lookup import Job
 from everest.opname import steps
+from everest.opname.reversal import reverse_posting
+from everest.opname.workflow import POST_OPNAME, REVERSE_OPNAME
 from everest.store.database import LOCK_WAIT_SECONDS as USUAL_LOCK_WAIT_SECONDS
 from everest.store.database import load_queries
 from everest.store.unit_of_work import UnitOfWork
@@ -164,12 +166,12 @@ def preview(open_transaction: Callable[[], AbstractContextManager[UnitOfWork]], 
 
 def _found(tx: UnitOfWork, target: str) -> Preview:
     job = lookup.find_job(tx.conn, target, frozenset({"PENDING", "PROCESSING", "WAITING", "FAILED"}))
-    if job.transaksi_id is None or _QUERIES.is_other_work(tx.conn, workflow_id=job.workflow_id):
-        raise Conflict(f"job #{job.shadow_id} posts no stock count; a preview is of a document that is counted")
+    if job.transaksi_id is None or job.workflow not in (None, POST_OPNAME.name, REVERSE_OPNAME.name):
+        raise Conflict(f"job #{job.shadow_id} posts no stock count; a preview is of a document")
     if job.worker_status == "CANCELLED":
         return _answer(job, Outcome.CANCELLED, 499, "dokumen dibatalkan dan tidak akan diposting; 0 baris akan berubah")
     try:
-        return _rehearsed(tx, job)
+        return _reversal(tx, job) if job.workflow == REVERSE_OPNAME.name else _rehearsed(tx, job)
     except DocumentRefused as refusal:
         code, message = refusal.code, refusal.message
         if code == DECISION_REFUSED and refusal.problems:
@@ -199,6 +201,21 @@ def _rehearsed(tx: UnitOfWork, job: Job) -> Preview:
     replaced = len(state.get("sisa_jurnal", ())) + len(state.get("sisa_kartu_stok", ()))
     changed = 1 + len(posts.journal) + len(posts.stock_card) + replaced
     return replace(posts, posting_id=None, rows_changed=changed)
+
+
+def _reversal(tx: UnitOfWork, job: Job) -> Preview:
+    """The one step of a reversal, on what was asked for."""
+    run = tx.runs.get(job.workflow_id or 0)
+    if run is None:
+        raise Conflict(f"the reversal of job #{job.shadow_id} has no workflow any more")
+    rehearsal = _Rehearsal(tx, tx.now, job.shadow_id, NO_RUN, job.n or 1, job.workflow_id)
+    outcome = reverse_posting(dict(run.payload), rehearsal)
+    message = outcome["_response"]["message"]
+    if job.posting_id is not None:
+        done = _answer(job, Outcome.POSTED_ALREADY, 200, f"{message}; 0 baris akan berubah")
+        return _with_books(tx, done, job.posting_id)
+    posts = _with_books(tx, _answer(job, Outcome.POSTS, 200, f"akan {message}"), outcome["posting_id"])
+    return replace(posts, posting_id=None, rows_changed=1 + len(posts.journal) + len(posts.stock_card))
 
 
 def _answer(

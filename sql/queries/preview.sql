@@ -18,7 +18,3 @@ SELECT kode_barang, lot, gudang_kode, tanggal_wib, masuk, keluar, harga_pokok, n
 FROM kartu_stok
 WHERE posting_id = :posting_id
 ORDER BY id;
-
--- name: is_other_work(workflow_id)$
--- The workflow of a job that posts no count, None if it does or has no run yet.
-SELECT workflow FROM workflow_runs WHERE id = :workflow_id AND workflow <> 'opname_posting';

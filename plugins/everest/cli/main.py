@@ -12,7 +12,6 @@ from everest.errors import (
     Conflict,
     DatabaseError,
     DocumentMissing,
-    DocumentRefused,
     EverestError,
     Forbidden,
     SettingsError,
@@ -45,6 +44,7 @@ _COMMANDS = {
     "rerun": "everest.cli.jobs",
     "post": "everest.cli.jobs",
     "reverse": "everest.cli.reverse",
+    "period": "everest.cli.period",
     "preview": "everest.cli.preview",
     "attempts": "everest.cli.attempts",
     "report": "everest.cli.report",
@@ -109,6 +109,6 @@ def _end(ctx: click.Context, error: Exception) -> NoReturn:
         output.complain(message)
         if isinstance(error, FileRefused):
             output.print_problems([str(problem) for problem in error.problems])
-        elif isinstance(error, DocumentRefused):
+        elif problems:
             output.print_problems([output.problem_line(problem.as_json()) for problem in problems])
     ctx.exit(code)

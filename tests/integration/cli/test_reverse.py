@@ -35,6 +35,7 @@ def test_a_reversal_is_asked_for_posted_by_hand_and_shown_on_both_documents(
     second = answer(everest("reverse", posted, "--reason", "salah rak", "--json"))
     other = everest("reverse", posted, "--reason", "lain", "--json")
     on_its_way = everest("status", posted)
+    looked = answer(everest("preview", "SO-1-BALIK", "--json"))
     done = everest("post", "SO-1-BALIK", "--json")
     late = everest("reverse", posted, "--reason", "salah rak")
 
@@ -44,14 +45,18 @@ def test_a_reversal_is_asked_for_posted_by_hand_and_shown_on_both_documents(
     assert (second["already_requested"], second["shadow_id"], second["nomer_nota"]) == (True, 2, "SO-1-BALIK")
     assert (other.exit_code, answer(other)["code"]) == (3, 409)
     assert "SO-1-BALIK (on its way)" in on_its_way.stdout
+    assert (looked["outcome"], looked["rows_changed"], looked["total_debet"]) == ("posts", 7, "8001.00")
     assert (done.exit_code, answer(done)["membalik_nota"]) == (0, "SO-1")
-    assert (late.exit_code, "sudah dibalik oleh SO-1-BALIK (posting 2)" in late.stderr) == (3, True)
-    assert "SO-1-BALIK (posting 2)" in everest("status", posted).stdout
+    posting = f"posting {answer(done)['posting_id']}"
+    assert (late.exit_code, f"sudah dibalik oleh SO-1-BALIK ({posting})" in late.stderr) == (3, True)
+    assert f"SO-1-BALIK ({posting})" in everest("status", posted).stdout
     shown = answer(everest("status", "SO-1-BALIK", "--json"))
     assert (shown["membalik_nota"], shown["dibuat_oleh"], shown["gudang_kode"]) == ("SO-1", "dewi", "GD-A")
     assert (shown["worker_status"], shown["workflow"]) == ("COMPLETED", "opname_reversal")
-    assert answer(everest("status", posted, "--json"))["dibalik_posting_id"] == 2
+    assert answer(everest("status", posted, "--json"))["dibalik_posting_id"] == answer(done)["posting_id"]
     assert everest("post", "SO-1-BALIK").exit_code == 0, "posted already is a success again"
+    assert "0 rows would change" in everest("rerun", "SO-1-BALIK").stdout
+    assert "0 rows would change" in everest("rerun", posted).stdout
     assert builders.books(connection).agree
 
 
