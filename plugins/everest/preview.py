@@ -27,6 +27,8 @@ from everest.opname.workflow import POST_OPNAME, REVERSE_OPNAME
 from everest.store.database import LOCK_WAIT_SECONDS as USUAL_LOCK_WAIT_SECONDS
 from everest.store.database import load_queries
 from everest.store.unit_of_work import UnitOfWork
+from everest.workflow.questions import Question
+from everest.workflow.ticket import Decision
 
 _QUERIES = load_queries("preview")
 
@@ -37,7 +39,8 @@ MAX_PASSES = 5
 NO_RUN = "preview"
 """Stands where a posting names its DAG run; never committed."""
 
-DECISION_REFUSED = 409
+WAITS = 202
+"""The code of a document that a person has to decide about."""
 
 
 class Outcome(StrEnum):
@@ -137,6 +140,7 @@ class _Rehearsal:
     dag_run_id: str
     n: int
     workflow_id: int | None
+    decision: Decision | None = None
 
 
 class _RollBack(Exception):
@@ -173,18 +177,23 @@ def _found(tx: UnitOfWork, target: str) -> Preview:
     try:
         return _reversal(tx, job) if job.workflow == REVERSE_OPNAME.name else _rehearsed(tx, job)
     except DocumentRefused as refusal:
-        code, message = refusal.code, refusal.message
-        if code == DECISION_REFUSED and refusal.problems:
-            return _answer(job, Outcome.NEEDS_DECISION, code, message, reasons=refusal.problems)
-        return _answer(job, Outcome.REFUSED, code, message, problems=refusal.problems)
+        return _answer(job, Outcome.REFUSED, refusal.code, refusal.message, problems=refusal.problems)
 
 
 def _rehearsed(tx: UnitOfWork, job: Job) -> Preview:
     rehearsal = _Rehearsal(tx, tx.now, job.shadow_id, NO_RUN, job.n or 1, job.workflow_id)
-    state: dict[str, Any] = {"transaksi_id": job.transaksi_id}
+    run = None if job.workflow_id is None else tx.runs.get(job.workflow_id)
+    given = None if run is None else run.state.get(steps.APPROVAL)
+    state: dict[str, Any] = {"transaksi_id": job.transaksi_id, steps.APPROVAL: given}
+    asked: Question | None = None
     before = tx.books.posting_of(job.nomer_nota or "", job.transaksi_id or 0)
     for _ in range(MAX_PASSES):
-        state |= steps.compute_variance(dict(state), rehearsal)
+        computed = steps.compute_variance(dict(state), rehearsal)
+        asked = Question.of(steps.compute_variance.__name__, computed)
+        if asked is not None:
+            yes = Decision("approved", NO_RUN, tx.now, None, asked.evidence, 0)
+            computed = steps.compute_variance(dict(state), replace(rehearsal, decision=yes))
+        state |= computed
         state |= steps.clean_duplicate_notas(dict(state), rehearsal)
         outcome = steps.post_jurnal(dict(state), rehearsal)
         if "_next_step" not in outcome:
@@ -200,7 +209,11 @@ def _rehearsed(tx: UnitOfWork, job: Job) -> Preview:
     posts = _with_books(tx, replace(posts, warnings=tuple(state.get("peringatan", ()))), posting_id)
     replaced = len(state.get("sisa_jurnal", ())) + len(state.get("sisa_kartu_stok", ()))
     changed = 1 + len(posts.journal) + len(posts.stock_card) + replaced
-    return replace(posts, posting_id=None, rows_changed=changed)
+    posts = replace(posts, posting_id=None, rows_changed=changed)
+    if asked is None:
+        return posts
+    reasons = tuple(Problem(**reason) for reason in asked.reasons)
+    return replace(posts, outcome=Outcome.NEEDS_DECISION, code=WAITS, message=asked.message, reasons=reasons)
 
 
 def _reversal(tx: UnitOfWork, job: Job) -> Preview:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta, tzinfo
@@ -10,6 +11,8 @@ from urllib.parse import unquote, urlsplit
 from zoneinfo import ZoneInfo
 
 from everest.errors import SettingsError
+
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,8 @@ class Settings:
 
     foreign_zone: zone of the instants that other programs write (our own rows are UTC).
     allow_zero_cost: accept a cost of 0 on a line with variance.
-    allow_self_approval: whoever submitted a document may also approve or reverse it.
+    approval_timeout: how long a document waits for a person's decision before it is refused.
+    allow_self_approval: whoever submitted a document may also decide about it or reverse it.
     max_attempts: tries of a step before it is recorded as failed.
     step_timeout: longest one try of a step may take.
     max_active_runs: DAG runs of one workflow at work at once.
@@ -55,6 +59,7 @@ class Settings:
 
     foreign_zone: tzinfo = ZoneInfo("UTC")
     allow_zero_cost: bool = False
+    approval_timeout: timedelta = timedelta(days=14)
     allow_self_approval: bool = False
     max_attempts: int = 3
     step_timeout: timedelta = timedelta(minutes=10)
@@ -79,14 +84,25 @@ class Settings:
                 problems.append(f"{name}={text!r}: must be 0 or 1")
             return text == "1"
 
+        def span(name: str, default: timedelta) -> timedelta:
+            text = env.get(name)
+            found = re.fullmatch(r"([1-9][0-9]{0,5})([smhd])", text or "")
+            if found is not None:
+                return timedelta(**{_UNITS[found[2]]: int(found[1])})
+            if text is not None:
+                problems.append(f"{name}={text!r}: must be a time such as 14d, 12h, 90m or 30s")
+            return default
+
         zone: tzinfo = ZoneInfo("UTC")
         try:
             zone = ZoneInfo(env.get("EVEREST_FOREIGN_ZONE", "UTC"))
         except (KeyError, ValueError, OSError):
             problems.append("EVEREST_FOREIGN_ZONE: not a time zone name such as Asia/Jakarta")
+
         settings = cls(
             foreign_zone=zone,
             allow_zero_cost=switch("EVEREST_ALLOW_ZERO_COST"),
+            approval_timeout=span("EVEREST_APPROVAL_TIMEOUT", timedelta(days=14)),
             allow_self_approval=switch("EVEREST_ALLOW_SELF_APPROVAL"),
             max_attempts=whole("EVEREST_MAX_ATTEMPTS", 3),
             step_timeout=timedelta(seconds=whole("EVEREST_STEP_TIMEOUT_S", 600)),

@@ -84,7 +84,7 @@ LIMIT 1;
 SELECT k.id, k.kode_barang, k.lot, k.gudang_kode, k.nomer_nota,
        (k.posting_id IS NOT NULL OR k.sumber = 'OPNAME'
         OR EXISTS (SELECT 1 FROM so_headers_staging h WHERE h.nomer_nota = k.nomer_nota)) AS is_opname,
-       k.tanggal_wib, k.created_at
+       k.tanggal_wib, k.created_at, k.sumber, k.masuk, k.keluar
 FROM kartu_stok k
 WHERE k.gudang_kode IN :codes
   AND k.created_at > :earliest

@@ -81,7 +81,8 @@ def post(ctx: click.Context, nota: str, take_over: bool, reason: str | None, as_
     """Post the document NOTA (or #JOB) here and now, without Airflow and the broker.
 
     The same steps with the same locks, for a reversal as well: for the day those are down. A message of it that is
-    still on its way does nothing when it arrives. A document that is posted already is a success again.
+    still on its way does nothing when it arrives. A document that is posted already is a success again. One that a
+    person has to decide about answers {"status": "waiting", "code": 202} with the reasons, and exit code 3.
     """
     database = bootstrap.database()
     try:
@@ -91,6 +92,7 @@ def post(ctx: click.Context, nota: str, take_over: bool, reason: str | None, as_
             definition = _definition(job)
             if job.worker_status not in FINAL:
                 ticket = _take_over(tx, definition, job, take_over)
+            if ticket is not None:
                 audit(
                     tx.conn,
                     actor=output.operator(),
@@ -126,10 +128,13 @@ def _definition(job: Job) -> Definition:
     return OF_DOCUMENTS[name]
 
 
-def _take_over(tx: UnitOfWork, definition: Definition, job: Job, take_running: bool) -> engine.Ticket:
+def _take_over(tx: UnitOfWork, definition: Definition, job: Job, take_running: bool) -> engine.Ticket | None:
+    """None while it waits for a person: the row says for what."""
     try:
         return engine.take_over(tx, definition, job.shadow_id, take_running=take_running)
     except Conflict as conflict:
+        if job.question is not None:
+            return None
         if job.worker_status == "PROCESSING" and not take_running:
             raise Conflict(f"{conflict.message}; if that will never end, --take-over posts it here") from conflict
         raise

@@ -45,6 +45,9 @@ _COMMANDS = {
     "post": "everest.cli.jobs",
     "reverse": "everest.cli.reverse",
     "period": "everest.cli.period",
+    "approvals": "everest.cli.approvals",
+    "approve": "everest.cli.approvals",
+    "reject": "everest.cli.approvals",
     "preview": "everest.cli.preview",
     "attempts": "everest.cli.attempts",
     "report": "everest.cli.report",
@@ -87,7 +90,7 @@ def main() -> None:
       0  done (also: it was done already)
       1  refused or failed; the reasons are printed
       2  the command line is wrong
-      3  not possible in the state the document or workflow is in; nothing was changed
+      3  not possible in the state the document or workflow is in; nothing was changed (`post`: it waits for a person)
       4  no such file, document or workflow
       5  the database or a setting is not ready; the same command can be tried again
     """

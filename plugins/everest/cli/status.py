@@ -132,6 +132,9 @@ def _problems(job: Job) -> Iterator[Text]:
 def _next(job: Job, watched: bool) -> Text:
     """What a person can do now."""
     nota = shlex.quote(output.plain(job.nomer_nota or ""))
+    if job.question is not None:
+        answer = f"'#{job.shadow_id}' --question {job.question} --reason ..."
+        return Text(f"Decide it: python -m everest approve {answer}\nor refuse it: python -m everest reject {answer}")
     if job.worker_status != "FAILED":
         return Text("" if watched or job.has_ended else "It goes on by itself; --watch follows it.")
     again = f"python -m everest rerun '#{job.shadow_id}'"

@@ -76,8 +76,19 @@ class Job:
 
     @property
     def problems(self) -> list[dict[str, Any]]:
-        found = (self.response or {}).get("errors")
+        """What is wrong with it, or what a person has to decide about it."""
+        answer = self.response or {}
+        asked = answer.get("waiting")
+        found = answer.get("errors") or (asked.get("reasons") if isinstance(asked, dict) else None)
         return [error for error in found if isinstance(error, dict)] if isinstance(found, list) else []
+
+    @property
+    def question(self) -> int | None:
+        """The number of the question that a person has to answer before it goes on."""
+        asked = (self.response or {}).get("waiting")
+        if self.worker_status != "WAITING" or not isinstance(asked, dict) or "reasons" not in asked:
+            return None
+        return int(asked["sequence"])
 
     def as_json(self) -> dict[str, Any]:
         """Every column by its name: money as text, instants as UTC."""

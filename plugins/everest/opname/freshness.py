@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from everest.errors import Problem
 from everest.opname.document import Header, wib
@@ -24,6 +25,28 @@ MAX_NAMED = 5
 
 CLOCKS_DIFFER = timedelta(minutes=1)
 """What the sender's clock may be ahead of the database's."""
+
+
+class LateMovement(NamedTuple):
+    """A movement that the frozen quantity did not know: its stock-card row, and the line it concerns. tanggal_wib is
+    naive WIB, created_at (when it was entered) as the row has it."""
+
+    baris: int
+    id: int
+    kode_barang: str
+    lot: str
+    gudang_kode: str
+    nomer_nota: str | None
+    sumber: str | None
+    tanggal_wib: datetime
+    created_at: datetime
+    masuk: Decimal
+    keluar: Decimal
+
+    def canonical(self) -> list[Any]:
+        """What of it a person decides about; when exactly it was entered is not."""
+        dated, amounts = self.tanggal_wib.isoformat(), (str(self.masuk), str(self.keluar))
+        return [self.id, self.kode_barang, self.lot, self.gudang_kode, self.nomer_nota, dated, *amounts]
 
 
 class _Movement(NamedTuple):
@@ -62,6 +85,36 @@ def late_movement_problems(header: Header, lines: DataFrame, movements: DataFram
         lambda movement: not movement.is_opname and movement.tanggal_wib <= snapshot,
         "mutasi terlambat: dicatat sesudah snapshot tetapi bertanggal sebelumnya: {}; perlu persetujuan",
     )
+
+
+def late_movements(header: Header, lines: DataFrame, movements: DataFrame) -> list[LateMovement]:
+    """The movements that `late_movement_problems` names, all of them, by id."""
+    snapshot = wib(header.snapshot_at)
+    numbers: dict[tuple[str, str, str], int] = {}
+    for baris, *codes in zip(*columns(lines, "baris", "kode_barang", "lot", "gudang_kode"), strict=True):
+        numbers.setdefault(_key(*codes), int(baris))
+    found = []
+    names = ("id", "kode_barang", "lot", "gudang_kode", "nomer_nota", "sumber", "tanggal_wib", "created_at")
+    for is_opname, *values in zip(*columns(movements, "is_opname", *names, "masuk", "keluar"), strict=True):
+        number, kode, lot, gudang, nota, sumber, tanggal, entered, masuk, keluar = values
+        baris = numbers.get(_key(kode, lot, gudang))
+        if baris is not None and not is_opname and tanggal <= snapshot:
+            found.append(
+                LateMovement(
+                    baris,
+                    int(number),
+                    kode,
+                    lot,
+                    gudang,
+                    nota,
+                    sumber,
+                    tanggal,
+                    entered,
+                    Decimal(masuk),
+                    Decimal(keluar),
+                )
+            )
+    return sorted(found, key=lambda movement: movement.id)
 
 
 def _problems(

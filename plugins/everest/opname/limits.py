@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
+DOCUMENT_LIMIT, LINE_LIMIT = "batas_dokumen", "batas_baris"
+
+
 def limit_problems(
     variance_frame: DataFrame, batas_dokumen: Decimal | None, batas_baris: Decimal | None
 ) -> list[Problem]:
@@ -29,10 +32,10 @@ def limit_problems(
             total = sum(debets, ZERO_MONEY) + sum(kredits, ZERO_MONEY)
             if total > batas_dokumen:
                 text = f"jumlah selisih lebih dan kurang {format_rupiah(total)} melebihi batas dokumen"
-                problems.append(Problem(None, "batas_dokumen", f"{text} {format_rupiah(batas_dokumen)}"))
+                problems.append(Problem(None, DOCUMENT_LIMIT, f"{text} {format_rupiah(batas_dokumen)}"))
         if batas_baris is not None:
             for baris, debet, kredit in zip(numbers, debets, kredits, strict=True):
                 if debet + kredit > batas_baris:
                     text = f"nilai selisih {format_rupiah(debet + kredit)} melebihi batas baris"
-                    problems.append(Problem(int(baris), "batas_baris", f"{text} {format_rupiah(batas_baris)}"))
+                    problems.append(Problem(int(baris), LINE_LIMIT, f"{text} {format_rupiah(batas_baris)}"))
     return problems

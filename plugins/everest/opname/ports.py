@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Protocol
 
 from everest.errors import Problem
+from everest.opname.approval import ApprovalRules
 from everest.opname.document import Header, References
 from everest.opname.journal import JournalRow
 from everest.opname.stock_card import CardTotals
@@ -80,6 +81,8 @@ class Books(Protocol):
     def limits(self, gudang_kode: str) -> tuple[Decimal | None, Decimal | None]:
         """(batas_dokumen, batas_baris)."""
         ...
+
+    def approval_rules(self) -> ApprovalRules: ...
 
     def movements_since(self, snapshot_at: datetime, warehouses: Iterable[str]) -> DataFrame: ...
 

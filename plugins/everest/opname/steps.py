@@ -14,18 +14,22 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from everest.errors import DocumentRefused, DuplicateKey, Problem
-from everest.opname import document, freshness, journal, limits, stock_card
+from everest.opname import approval, document, freshness, journal, stock_card
 from everest.opname.amounts import ZERO_MONEY
+from everest.opname.approval import Surprise
 from everest.opname.document import Header, References
 from everest.opname.journal import Accounts
 from everest.opname.ports import Books, Leftovers, PostingSet
 from everest.opname.stock_card import CardTotals
+from everest.workflow.ticket import Decision
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 OPNAME = "OPNAME"
 NO_VARIANCE = "tidak ada selisih"
+APPROVAL = "persetujuan"
+"""The key of the state that holds the approval under which the document posts; None where it needs none."""
 
 
 class _Tx(Protocol):
@@ -51,6 +55,9 @@ class Step(Protocol):
     @property
     def n(self) -> int: ...
 
+    @property
+    def decision(self) -> Decision | None: ...
+
 
 @dataclass(frozen=True)
 class Counted:
@@ -72,19 +79,21 @@ class Counted:
 @dataclass(frozen=True)
 class Computed:
     """What a valid document says: a frame with selisih_qty, nilai_debet, nilai_kredit, and its two sums in rupiah.
-    accounts: those that were found active."""
+    accounts: those that were found active. surprise: what a person has to decide first."""
 
     values: DataFrame
     surplus: Decimal
     shortage: Decimal
     baris_selisih: int
     accounts: Accounts
+    surprise: Surprise
 
 
 def compute_variance(state: dict[str, Any], step: Step) -> dict[str, Any]:
     """Reads the count, validates all of it, computes what is surplus and what is short, and stores the lines.
 
-    Refuses with every problem by line and column. Nothing is posted yet.
+    Refuses with every problem by line and column. A count that does not hold as it stands (late movements, limits)
+    waits here until a person has approved exactly that. Nothing is posted yet.
     """
     books = step.tx.books
     counted = _read(books, state["transaksi_id"])
@@ -94,8 +103,13 @@ def compute_variance(state: dict[str, Any], step: Step) -> dict[str, Any]:
     computed = _checked(books, counted, step.now)
     header = counted.header
     warnings = books.write_values(header, OPNAME, document.posting_instant(header), computed.values)
+    rules = books.approval_rules()
+    approved = approval.settled(computed.surprise, state.get(APPROVAL), step.decision, rules)
+    if approved is None and computed.surprise.reasons:
+        return approval.question(header, computed.surprise, rules, warnings)
     return {
         "input_hash": counted.input_hash,
+        APPROVAL: approved,
         "baris_selisih": computed.baris_selisih,
         "nilai_lebih": computed.surplus,
         "nilai_kurang": computed.shortage,
@@ -125,7 +139,7 @@ def post_jurnal(state: dict[str, Any], step: Step) -> dict[str, Any]:
     """Writes the posting set, the balanced journal and the stock card, in the commit that says COMPLETED.
 
     Everything that could have changed is looked at again under locks: the lines, the month, the accounts, the
-    freshness of the count, and the leftovers to replace.
+    freshness of the count, the reasons that somebody approved, and the leftovers to replace.
     """
     books = step.tx.books
     counted = _read(books, state["transaksi_id"])
@@ -135,6 +149,8 @@ def post_jurnal(state: dict[str, Any], step: Step) -> dict[str, Any]:
     if counted.input_hash != state.get("input_hash"):
         return {"_next_step": compute_variance.__name__}
     computed = _checked(books, counted, step.now, again=True)
+    if not approval.covers(state.get(APPROVAL), computed.surprise):
+        return {"_next_step": compute_variance.__name__}
     header = counted.header
     instant = document.posting_instant(header)
     if not books.values_match(header, OPNAME, instant, computed.values):
@@ -161,8 +177,11 @@ def post_jurnal(state: dict[str, Any], step: Step) -> dict[str, Any]:
     books.insert_journal(posting_id, header, instant, rows)
     books.insert_stock_card(posting_id, header, instant)
     _verify(books, posting_id, total, computed.baris_selisih, accounts.persediaan)
-    books.record_attempt(header.transaksi_id, step.n, step.dag_run_id, "COMPLETED", 200, counted.input_hash, ())
-    return _posted(posting_id, header.nomer_nota, total, computed.baris_selisih)
+    approved = state[APPROVAL] if computed.surprise.reasons else None
+    said = [] if approved is None else [Problem(None, APPROVAL, approval.sentence(approved))]
+    told = (*said, *computed.surprise.reasons)
+    books.record_attempt(header.transaksi_id, step.n, step.dag_run_id, "COMPLETED", 200, counted.input_hash, told)
+    return _posted(posting_id, header.nomer_nota, total, computed.baris_selisih, approved)
 
 
 def record_failure(state: dict[str, Any], step: Step, error: Exception) -> None:
@@ -265,20 +284,20 @@ def _checked(books: Books, counted: Counted, now: datetime, again: bool = False)
     period_problems = document.period_problems(header, books.closed_periods(periods))
     movements = books.movements_since(header.snapshot_at, warehouses)
     stale = freshness.stale_problems(header, lines, movements)
-    late = freshness.late_movement_problems(header, lines, movements)
-    over = [] if data_problems else limits.limit_problems(values, *books.limits(header.gudang_kode))
-    problems = [*data_problems, *period_problems, *stale, *late, *over]
+    problems = [*data_problems, *period_problems, *stale]
     if data_problems:
         raise DocumentRefused(_count_sentence(problems), problems, 422)
     if period_problems:
         raise DocumentRefused(f"periode {', '.join(periods)} tutup", problems, 423)
-    if problems:
-        raise DocumentRefused("hitungan perlu diputuskan orang sebelum diposting", problems, 409)
+    if stale:
+        raise DocumentRefused("hitungan sudah basi, hitung ulang", problems, 409)
     from everest.opname import variance
 
-    surplus, shortage = variance.totals(values)
+    surplus, shortage = totals = variance.totals(values)
     baris_selisih = sum(map(bool, values["selisih_qty"].tolist()))
-    return Computed(values, surplus, shortage, baris_selisih, references.document_accounts)
+    policy = books.limits(header.gudang_kode)
+    surprise = approval.surprise(header, counted.input_hash, lines, values, movements, policy, totals)
+    return Computed(values, surplus, shortage, baris_selisih, references.document_accounts, surprise)
 
 
 def _computed(
@@ -342,9 +361,11 @@ def _posted_before(posted: PostingSet) -> dict[str, Any]:
     return answer
 
 
-def _posted(posting_id: int, nomer_nota: str, total: Decimal, baris_selisih: int) -> dict[str, Any]:
+def _posted(
+    posting_id: int, nomer_nota: str, total: Decimal, baris_selisih: int, approved: dict[str, Any] | None = None
+) -> dict[str, Any]:
     message = f"diposting: {baris_selisih} baris selisih" if baris_selisih else NO_VARIANCE
-    answer = {
+    answer: dict[str, Any] = {
         "message": message,
         "posting_id": posting_id,
         "nomer_nota": nomer_nota,
@@ -352,4 +373,6 @@ def _posted(posting_id: int, nomer_nota: str, total: Decimal, baris_selisih: int
         "total_kredit": str(total),
         "baris_selisih": baris_selisih,
     }
+    if approved is not None:
+        answer |= {"message": f"{message}; {approval.sentence(approved)}", APPROVAL: approved}
     return {"posting_id": posting_id, "_response": answer}

@@ -16,6 +16,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from everest.errors import Conflict, Problem, problems_json
+from everest.opname.approval import ApprovalRules
 from everest.opname.document import LINE_COLUMNS, Header, References, period_of
 from everest.opname.journal import Accounts, JournalRow
 from everest.opname.lines import columns
@@ -56,6 +57,9 @@ MOVEMENT_COLUMNS = (
     "is_opname",
     "tanggal_wib",
     "created_at",
+    "sumber",
+    "masuk",
+    "keluar",
 )
 ARCHIVE_REASON = "diganti oleh posting yang menyelesaikan nota ini"
 MAX_WARNINGS = 20
@@ -119,6 +123,9 @@ class MysqlBooks:
     def limits(self, gudang_kode: str) -> tuple[Decimal | None, Decimal | None]:
         row = _QUERIES.limits(self._conn, gudang_kode=gudang_kode)
         return (None, None) if row is None else (row["batas_dokumen"], row["batas_baris"])
+
+    def approval_rules(self) -> ApprovalRules:
+        return ApprovalRules(self._settings.approval_timeout, self._settings.allow_self_approval)
 
     # -------------------------------------------------------------------------------------- what stands already
 

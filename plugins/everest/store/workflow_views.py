@@ -33,7 +33,7 @@ Deployed = Callable[[str, str], Definition | None]
 class Wait:
     """An open wait. sequence: the number of the question, which an answer may name. matched: what came, by name, with
     payload, by and at; of workflows, how many completed. until: its timeout. reasons, evidence, not_by: of a question
-    that a step asked itself."""
+    that a step asked itself, with its details and when it was asked."""
 
     kind: str
     step: str
@@ -49,6 +49,8 @@ class Wait:
     reasons: list[dict[str, Any]]
     evidence: str | None
     not_by: list[str]
+    details: dict[str, Any]
+    asked_at: datetime | None
 
 
 @dataclass(frozen=True)
@@ -204,6 +206,8 @@ def _wait(conn: Connection, run: dict[str, Any]) -> Wait | None:
         reasons=waiting.get("reasons", []),
         evidence=waiting.get("evidence"),
         not_by=waiting.get("not_by", []),
+        details=waiting.get("details", {}),
+        asked_at=waiting.get("asked_at"),
     )
 
 

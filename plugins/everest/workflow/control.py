@@ -204,7 +204,7 @@ def _answer(
 ) -> None:
     run = tx.runs.lock(run_id)
     asked = run.waiting or {}
-    about: dict[str, Any] = {name: asked[name] for name in ("step", "sequence", "evidence") if name in asked}
+    about: dict[str, Any] = {name: asked[name] for name in ("step", "sequence", "evidence", "reasons") if name in asked}
     tx.runs.audit(actor, action, run, reason, about)  # as it stood before the answer; a refused one takes it along
     waits.answer(tx, definition, run, kinds, actor, payload or {}, reason, rejects, sequence)
 

@@ -7,7 +7,7 @@ question that is asked rarely, and whoever looks again later can ask again. How 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -29,12 +29,14 @@ def ask_decision(
     timeout: timedelta | None = None,
     not_by: Sequence[str] = (),
     message: str | None = None,
+    details: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What a handler returns, alone, to let a person decide before the step goes on.
 
     reasons: why, one sentence each. evidence: a text (a hash) that differs whenever the person would have to look
     again; asked with the same one, an open question stays the same. timeout: how long to wait for an answer; the
     handler then sees the outcome "timeout". not_by: who may not answer. message: one line for the job's row.
+    details: what a page may show beside the reasons; keep it small, it stands in the run's row.
     """
     problems = [reason if isinstance(reason, Problem) else Problem(None, "", reason) for reason in reasons]
     shown = problems_json(problems[:MAX_REASONS])
@@ -46,6 +48,7 @@ def ask_decision(
         "timeout_s": None if timeout is None else timeout.total_seconds(),
         "not_by": list(not_by),
         "message": message or f"menunggu keputusan: {len(problems)} alasan",
+        "details": dict(details or {}),
     }
     return {WAIT_FOR_DECISION: question}
 
@@ -59,6 +62,7 @@ class Question:
     timeout: timedelta | None
     not_by: list[str]
     message: str
+    details: dict[str, Any]
 
     @classmethod
     def of(cls, step: str, output: dict[str, Any] | None) -> Question | None:
@@ -72,7 +76,14 @@ class Question:
         told = output[WAIT_FOR_DECISION]
         try:
             limit = None if told["timeout_s"] is None else timedelta(seconds=told["timeout_s"])
-            return cls(told["reasons"], str(told["evidence"]), limit, list(told["not_by"]), str(told["message"]))
+            return cls(
+                told["reasons"],
+                str(told["evidence"]),
+                limit,
+                list(told["not_by"]),
+                str(told["message"]),
+                dict(told["details"]),
+            )
         except (KeyError, TypeError):
             raise DocumentRefused(f"step {step}: build {WAIT_FOR_DECISION} with ask_decision", code=500) from None
 

@@ -90,7 +90,8 @@ def ask(tx: Transaction, run: Run, step: Step, token: Token, question: questions
         waiting = _begin(tx, run, step, questions.DECISION, names=[questions.DECISION], matched={})
         waiting |= {"remaining": [questions.DECISION], "until": until, "message": question.message}
         waiting |= {"reasons": question.reasons, "evidence": question.evidence, "not_by": question.not_by}
-        asked = {name: waiting[name] for name in ("sequence", "evidence", "until", "not_by", "message")}
+        waiting |= {"details": question.details, "asked_at": tx.now}
+        asked = {name: waiting[name] for name in ("sequence", "evidence", "until", "not_by", "message", "reasons")}
         tx.runs.add_event(run, "asked", step.name, token.attempt, asked)
     tx.runs.unsend(run)  # the timer of an earlier question, or of an earlier DAG run
     return _park(tx, run, step, "waiting_for_signal", waiting, waiting["message"], waiting["until"])

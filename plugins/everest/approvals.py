@@ -1,0 +1,171 @@
+"""Documents that wait for a person: which ones and why, and the answer that a person gives.
+
+Between a posting that found a surprise (late movements, limits) and the one that goes on. Commands and pages call these
+functions on a transaction of theirs; the answer is the workflow layer's (`control.approve`), which wakes the document
+in the same transaction, audited with what the person was shown. What an answer means, the posting step decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Literal
+
+from everest import bootstrap
+from everest.errors import Conflict, DocumentMissing, DocumentRefused, Problem
+from everest.intake import lookup
+from everest.store.database import load_queries
+from everest.store.unit_of_work import UnitOfWork
+from everest.store.workflow_views import plain
+from everest.workflow import control, pointer, questions
+from everest.workflow.ports import Run
+
+_QUERIES = load_queries("approvals")
+
+MAX_PENDING = 1_000
+MAX_REASON = 500
+"""Characters; the column of the audit log."""
+MAX_NAME = 100
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A document that waits for a decision.
+
+    sequence: the number of the question; name it in the answer, so that only what was seen is answered. reasons: why,
+    by line. details: the evidence, with nilai_lebih, nilai_kurang, batas_dokumen, batas_baris (rupiah), jumlah_mutasi
+    and mutasi (id, baris, kode_barang, lot, gudang_kode, nomer_nota, sumber, tanggal_wib, created_at, masuk, keluar).
+    not_by: who may not decide. Instants are aware UTC; until None = no limit.
+    """
+
+    shadow_id: int
+    transaksi_id: int
+    nomer_nota: str
+    workflow_id: int
+    gudang_kode: str | None
+    tanggal_opname: date | None
+    dibuat_oleh: str | None
+    diotorisasi_oleh: str | None
+    is_paused: bool
+    step: str
+    sequence: int
+    asked_at: datetime
+    until: datetime | None
+    message: str
+    reasons: tuple[Problem, ...]
+    evidence: str
+    details: dict[str, Any]
+    not_by: tuple[str, ...]
+
+    @property
+    def nilai(self) -> Decimal:
+        """Surplus and shortage together, in rupiah."""
+        return Decimal(self.details["nilai_lebih"]) + Decimal(self.details["nilai_kurang"])
+
+    def as_json(self) -> dict[str, Any]:
+        answer: dict[str, Any] = plain(self)
+        return answer
+
+
+@dataclass(frozen=True)
+class Answered:
+    """An answer that was taken; the document goes on by itself. sequence, evidence: what was answered."""
+
+    shadow_id: int
+    nomer_nota: str
+    workflow_id: int
+    outcome: Literal["approved", "rejected"]
+    by: str
+    sequence: int
+    evidence: str
+
+
+def pending(tx: UnitOfWork, size: int = MAX_PENDING) -> list[Pending]:
+    """The documents with an open question, the oldest first. What was answered already, or waited too long, is not
+    among them: nobody can decide it any more."""
+    found = []
+    for row in _QUERIES.waiting_documents(tx.conn, size=size):
+        run = tx.runs.get(row["workflow_id"])
+        if run is not None and _why_closed(tx, run, row["nomer_nota"]) is None:
+            found.append(_pending(row, run))
+    return found
+
+
+def approve(tx: UnitOfWork, nota: str, who: str, reason: str, sequence: int | None = None) -> Answered:
+    """Yes: the document posts as it is, if what it was asked about is still the same then.
+
+    nota: or `#JOB`. who: the person, as logged in. sequence: the question that the person saw. Raises DocumentMissing;
+    Conflict when the document waits for no decision, for another one than `sequence`, was decided already, or is one
+    of several; Forbidden when this person may not decide; DocumentRefused without a name or a reason.
+    """
+    return _answer(tx, nota, who, reason, sequence, "approved")
+
+
+def reject(tx: UnitOfWork, nota: str, who: str, reason: str, sequence: int | None = None) -> Answered:
+    """No: the document fails with 403, who and why; running it again asks anew. Raises as `approve` does."""
+    return _answer(tx, nota, who, reason, sequence, "rejected")
+
+
+def _answer(
+    tx: UnitOfWork,
+    nota: str,
+    who: str,
+    reason: str,
+    sequence: int | None,
+    outcome: Literal["approved", "rejected"],
+) -> Answered:
+    who, reason = _said("nama", who, MAX_NAME), _said("alasan", reason, MAX_REASON)
+    job = lookup.find_job(tx.conn, nota, frozenset({"WAITING"}))
+    named = job.nomer_nota or f"#{job.shadow_id}"
+    if job.workflow_id is None:
+        raise Conflict(f"nota {named} tidak menunggu keputusan (status {job.worker_status})")
+    run = tx.runs.lock(job.workflow_id)
+    closed = _why_closed(tx, run, named)
+    if closed is not None:
+        raise Conflict(closed)
+    waiting = run.waiting or {}
+    if sequence is not None and sequence != waiting["sequence"]:
+        raise Conflict(
+            f"pertanyaan tentang nota {named} sudah berganti (sekarang nomor {waiting['sequence']}); lihat lagi dulu"
+        )
+    definition = bootstrap.deployed(run.workflow, run.version)
+    if definition is None:
+        raise DocumentMissing(f"workflow {run.workflow} version {run.version} is not deployed here (EVEREST_WORKFLOWS)")
+    act = control.approve if outcome == "approved" else control.reject
+    act(tx, definition, run.id, who, reason, sequence=waiting["sequence"])
+    about = (waiting["sequence"], waiting["evidence"])
+    return Answered(job.shadow_id, named, run.id, outcome, who, *about)
+
+
+def _said(what: str, text: str, longest: int) -> str:
+    text = text.strip()
+    if not 0 < len(text) <= longest:
+        raise DocumentRefused(f"{what} wajib diisi, paling panjang {longest} karakter")
+    return text
+
+
+def _why_closed(tx: UnitOfWork, run: Run, nota: str) -> str | None:
+    """Why nobody can answer now, as a sentence; None when the question is open."""
+    waiting = run.waiting
+    if waiting is None or not questions.is_asked_here(run) or pointer.status_of_wait(run) != "waiting_for_signal":
+        return f"nota {nota} tidak menunggu keputusan (alur kerja {run.status})"
+    decision = questions.decision_of(run, tx.now)
+    if decision is None:
+        return None
+    if decision.outcome == "timeout":
+        return f"batas waktu keputusan tentang nota {nota} sudah lewat"
+    words = {"approved": "disetujui", "rejected": "ditolak"}
+    return f"nota {nota} sudah {words[decision.outcome]} oleh {decision.by}"
+
+
+def _pending(row: dict[str, Any], run: Run) -> Pending:
+    waiting = run.waiting or {}
+    about = {name: value for name, value in row.items() if name != "worker_status"}
+    return Pending(
+        **about,
+        is_paused=run.status == "paused",
+        reasons=tuple(Problem(**reason) for reason in waiting["reasons"]),
+        not_by=tuple(waiting["not_by"]),
+        **{name: waiting[name] for name in ("step", "sequence", "asked_at", "until", "message", "evidence", "details")},
+    )

@@ -1,0 +1,178 @@
+"""Whether a person has to decide before a document posts: why, what the person is shown, and what was decided.
+
+Between the validation of a document and its posting. Late movements and exceeded limits are no mistakes of the data, so
+nobody corrects them; somebody has to look. The evidence is a hash over all that such a person would have to look at
+again if it changed: an approval holds for exactly that, in whichever step and whenever somebody looks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from everest.errors import DocumentRefused, Problem
+from everest.opname import freshness, limits
+from everest.opname.document import Header, wib
+from everest.opname.freshness import LateMovement
+from everest.workflow.questions import ask_decision
+from everest.workflow.ticket import Decision
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+REFUSED_BY_A_PERSON = 403
+MAX_MOVEMENTS_SHOWN = 1_000
+"""Kept with a question, for the page that shows it; the evidence covers all."""
+
+
+@dataclass(frozen=True)
+class ApprovalRules:
+    """What a site decides about approvals. timeout: how long a document waits for a person before it is refused."""
+
+    timeout: timedelta = timedelta(days=14)
+    allow_self_approval: bool = False
+
+
+@dataclass(frozen=True)
+class Surprise:
+    """What a person has to decide about a valid document; no reasons = nothing. Amounts in rupiah.
+
+    batas_dokumen, batas_baris: the limits that it exceeds, None for one that it keeps.
+    """
+
+    input_hash: str
+    reasons: tuple[Problem, ...]
+    movements: tuple[LateMovement, ...]
+    batas_dokumen: Decimal | None
+    batas_baris: Decimal | None
+    surplus: Decimal
+    shortage: Decimal
+
+    @property
+    def evidence(self) -> str:
+        """SHA-256 (hex) over the content of the document and everything beside it that is a reason."""
+        canonical = [
+            self.input_hash,
+            [movement.canonical() for movement in self.movements],
+            [None if limit is None else str(limit) for limit in (self.batas_dokumen, self.batas_baris)],
+            [str(self.surplus), str(self.shortage)],
+        ]
+        return hashlib.sha256(json.dumps(canonical, separators=(",", ":")).encode()).hexdigest()
+
+    def details(self) -> dict[str, Any]:
+        """The same for whoever shows it, movements bounded."""
+        return {
+            "input_hash": self.input_hash,
+            "nilai_lebih": self.surplus,
+            "nilai_kurang": self.shortage,
+            "batas_dokumen": self.batas_dokumen,
+            "batas_baris": self.batas_baris,
+            "jumlah_mutasi": len(self.movements),
+            "mutasi": [movement._asdict() for movement in self.movements[:MAX_MOVEMENTS_SHOWN]],
+        }
+
+    def summary(self) -> str:
+        """One line."""
+        late = len({movement.baris for movement in self.movements})
+        lines = sum(reason.kolom == limits.LINE_LIMIT for reason in self.reasons)
+        parts = [f"{late} baris dengan mutasi terlambat"] if late else []
+        parts += ["jumlah selisih melebihi batas dokumen"] if self.batas_dokumen is not None else []
+        parts += [f"{lines} baris melebihi batas baris"] if lines else []
+        return "; ".join(parts)
+
+
+def surprise(
+    header: Header,
+    input_hash: str,
+    lines: DataFrame,
+    values: DataFrame,
+    movements: DataFrame,
+    policy: tuple[Decimal | None, Decimal | None],
+    totals: tuple[Decimal, Decimal],
+) -> Surprise:
+    """lines: with effective warehouses; values: with nilai_debet and nilai_kredit; policy: (batas_dokumen,
+    batas_baris); totals: (surplus, shortage)."""
+    late = freshness.late_movement_problems(header, lines, movements)
+    over = limits.limit_problems(values, *policy)
+    exceeded = {problem.kolom for problem in over}
+    return Surprise(
+        input_hash,
+        (*[one for one in over if one.baris is None], *late, *[one for one in over if one.baris is not None]),
+        tuple(freshness.late_movements(header, lines, movements)) if late else (),
+        policy[0] if limits.DOCUMENT_LIMIT in exceeded else None,
+        policy[1] if limits.LINE_LIMIT in exceeded else None,
+        *totals,
+    )
+
+
+def settled(
+    found: Surprise, kept: Mapping[str, Any] | None, decision: Decision | None, rules: ApprovalRules
+) -> dict[str, Any] | None:
+    """The approval that lets the document post, as the workflow's state keeps it; None while somebody has to be asked.
+
+    kept: the approval that the state holds. An approval of other evidence is void, a no is a no: whoever runs the
+    document again asks anew. Raises DocumentRefused 403 for a no, and when nobody answered in time.
+    """
+    if decision is not None and (decision.outcome == "rejected" or decision.evidence == found.evidence):
+        if decision.outcome == "approved":
+            return {
+                "oleh": decision.by,
+                "pada": decision.at,
+                "alasan": decision.reason,
+                "bukti": found.evidence,
+                "input_hash": found.input_hash,
+            }
+        raise DocumentRefused(_refusal(decision, rules), found.reasons, REFUSED_BY_A_PERSON)
+    return dict(kept) if kept is not None and covers(kept, found) else None
+
+
+def covers(kept: Mapping[str, Any] | None, found: Surprise) -> bool:
+    """Whether a document with this surprise may post under the approval that the state holds."""
+    return not found.reasons or (kept is not None and kept["bukti"] == found.evidence)
+
+
+def question(header: Header, found: Surprise, rules: ApprovalRules, warnings: Sequence[str] = ()) -> dict[str, Any]:
+    """What a step returns to ask. warnings: shown beside the reasons, and no part of the evidence."""
+    told = [Problem(None, "peringatan", warning) for warning in warnings]
+    return ask_decision(
+        reasons=(*told, *found.reasons),
+        evidence=found.evidence,
+        timeout=rules.timeout,
+        not_by=() if rules.allow_self_approval else own_people(header),
+        message=f"menunggu persetujuan: {found.summary()}",
+        details=found.details(),
+    )
+
+
+def own_people(header: Header) -> tuple[str, ...]:
+    """Whose document it is: who submitted it. A program that does not say leaves only who authorised it."""
+    for name in (header.dibuat_oleh, header.diotorisasi_oleh):
+        if name is not None and name.strip():
+            return (name,)
+    return ()
+
+
+def sentence(approval: Mapping[str, Any]) -> str:
+    """Who approved, for the job's answer and the history of attempts."""
+    return f"disetujui oleh {approval['oleh']}: {approval['alasan'] or 'tanpa alasan'}"
+
+
+def _refusal(decision: Decision, rules: ApprovalRules) -> str:
+    when = f"{wib(decision.at):%Y-%m-%d %H:%M:%S} WIB"
+    if decision.outcome == "timeout":
+        return f"tidak ada keputusan dalam {_span(rules.timeout)} (sampai {when})"
+    return f"ditolak oleh {decision.by} pada {when}: {decision.reason or 'tanpa alasan'}"
+
+
+def _span(span: timedelta) -> str:
+    """In the largest unit that says it in whole numbers."""
+    seconds = int(span.total_seconds())
+    for unit, name in ((86_400, "hari"), (3_600, "jam"), (60, "menit")):
+        if seconds % unit == 0:
+            return f"{seconds // unit} {name}"
+    return f"{seconds} detik"

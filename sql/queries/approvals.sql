@@ -1,0 +1,13 @@
+-- Documents that wait for a person. SELECTs only: answers go through the workflow layer.
+
+-- name: waiting_documents(size)
+-- Runs of documents that stand at a wait for an answer, paused ones too, the oldest first. Which of them are open
+-- questions of a posting is the engine's rule.
+SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.worker_status, r.id AS workflow_id, h.gudang_kode,
+       h.tanggal_opname, h.dibuat_oleh, h.diotorisasi_oleh
+FROM workflow_runs r
+JOIN rabbit_publish_shadow s ON s.id = r.carrier_shadow_id
+LEFT JOIN so_headers_staging h ON h.transaksi_id = s.transaksi_id
+WHERE r.status IN ('waiting_for_signal', 'paused') AND r.waiting IS NOT NULL AND s.transaksi_id IS NOT NULL
+ORDER BY r.id
+LIMIT :size;
