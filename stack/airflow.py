@@ -13,7 +13,7 @@ from typing import Any
 
 from stack.layout import StackError, write_private
 from stack.manager import render
-from stack.programs import AIRFLOW_USER, Stack
+from stack.programs import AIRFLOW_USER, PEOPLE, Stack
 
 DAG = "opname_posting"
 TASKS_PER_CORE = 2
@@ -41,6 +41,7 @@ def prepare(stack: Stack) -> None:
         bench_dags=literal(layout.bench_dags),
         parallelism=parallelism(),
         passwords_file=literal(passwords),
+        users=",".join(f"{user}:{role}" for user, role in {AIRFLOW_USER: "admin", **PEOPLE}.items()),
         api_port=stack.ports.airflow,
         database_port=stack.ports.postgresql,
         database_password=credentials.postgresql_airflow,
@@ -49,7 +50,7 @@ def prepare(stack: Stack) -> None:
         jwt_secret=credentials.airflow_jwt,
     )
     write_private(layout.airflow_home / "airflow.cfg", text)
-    write_private(passwords, json.dumps({AIRFLOW_USER: credentials.airflow_admin}))
+    write_private(passwords, json.dumps(stack.passwords()))
 
 
 def migrate(stack: Stack) -> bool:

@@ -28,6 +28,11 @@ class Credentials:
     postgresql_admin: str = field(default_factory=_password, repr=False)
     postgresql_airflow: str = field(default_factory=_password, repr=False)
     airflow_admin: str = field(default_factory=_password, repr=False)
+    # One login per role of the pages; see PEOPLE in programs.py.
+    airflow_analyst: str = field(default_factory=_password, repr=False)
+    airflow_finance: str = field(default_factory=_password, repr=False)
+    airflow_engineer: str = field(default_factory=_password, repr=False)
+    airflow_warehouse: str = field(default_factory=_password, repr=False)
     # HS512 wants 64 bytes; every Airflow process must have the same.
     airflow_jwt: str = field(default_factory=lambda: secrets.token_hex(64), repr=False)
     airflow_session: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)

@@ -21,6 +21,10 @@ from stack.processes import MARK, PROGRAM_MARK
 SCHEMA = "run_everest_modul"
 VHOST = "everest"
 AIRFLOW_USER = "admin"
+# Who can log in besides the admin, with the role that Airflow's simple manager gives them. Finance are viewers there:
+# they act through the pages, which know them by name (EVEREST_PAGE_ROLES).
+PEOPLE = {"analyst": "viewer", "finance": "viewer", "engineer": "op", "warehouse": "viewer"}
+PAGE_ROLES = "analyst=user:analyst; finance=user:finance; engineer=user:engineer,user:admin; warehouse=user:warehouse"
 CONSUMER_WORKERS = 4  # the measured optimum on two cores is 4 to 6
 RABBITMQ_NODE = "everest@localhost"
 
@@ -164,6 +168,16 @@ class Stack:
             "EVEREST_RABBIT_MANAGEMENT_PASSWORD": password,
         }
 
+    def passwords(self) -> dict[str, str]:
+        """The passwords of Airflow's logins, by user."""
+        return {AIRFLOW_USER: self.credentials.airflow_admin} | {
+            user: getattr(self.credentials, f"airflow_{user}") for user in PEOPLE
+        }
+
+    def logins(self) -> dict[str, str]:
+        """Variables of stack.env that hold the passwords of the pages' people."""
+        return {f"EVEREST_LOGIN_{user.upper()}": self.passwords()[user] for user in PEOPLE}
+
     def airflow_connection(self) -> str:
         """Airflow's connection everest_mysql, the JSON of AIRFLOW_CONN_EVEREST_MYSQL: the worker's account."""
         return json.dumps(
@@ -193,6 +207,7 @@ class Stack:
         env |= {"SPT_NOENV": "1", "PYTHONUNBUFFERED": "1"}
         if name.startswith("airflow"):
             env["AIRFLOW_CONN_EVEREST_MYSQL"] = self.airflow_connection()
+            env.setdefault("EVEREST_PAGE_ROLES", PAGE_ROLES)
         return env
 
     def python_environment(self) -> dict[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from stack import processes
 from stack.layout import Layout, StackError
-from stack.programs import PROGRAMS, Stack
+from stack.programs import PEOPLE, PROGRAMS, Stack
 
 
 def status(layout: Layout) -> bool:
@@ -44,6 +44,9 @@ def status(layout: Layout) -> bool:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    print(f"Log in at {stack.airflow_url} as admin (EVEREST_AIRFLOW_PASSWORD) or, to see what each role sees, as")
+    people = ", ".join(f"{user} (EVEREST_LOGIN_{user.upper()})" for user in PEOPLE)
+    print(f"{people}. The passwords are in .local/stack.env.")
     return all(states[program.name].is_running for program in PROGRAMS)
 
 

@@ -12,6 +12,7 @@ def render_env_file(stack: Stack) -> str:
     """Owner accounts, for operators and tests. Readable by a shell and line by line as NAME=value."""
     lines = ["# Written by `make up`. Holds passwords. Usage: source .local/stack.env"]
     values = stack.connections(owner=True) | stack.python_environment()
+    values |= stack.logins()
     values["AIRFLOW_CONN_EVEREST_MYSQL"] = stack.airflow_connection()
     lines += [f"export {name}={shlex.quote(value)}" for name, value in values.items()]
     # Proxies are for the outside; a second `source` does not lengthen PATH.

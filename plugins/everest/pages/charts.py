@@ -1,0 +1,92 @@
+"""Pictures of numbers, drawn on the server as SVG by pygal: no script, nothing from elsewhere, and a table beside it.
+
+pygal computes where a bar ends with floats. That is a picture, not a figure: the amount that is shown with a bar is
+the exact text of the row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+from urllib.parse import quote
+
+from markupsafe import Markup, escape
+
+from everest.pages import formats, words
+from everest.pages.words import Language
+
+MAX_LABEL = 24
+ROW_HEIGHT = 26
+WIDTH = 820
+SURPLUS, SHORTAGE = "surplus", "shortage"
+"""Classes of style.css, so that a chart follows light and dark."""
+
+_SIZES = ((10**12, " T"), (10**9, " M"), (10**6, " jt"), (10**3, " rb"))
+_FOREIGN = re.compile(r"<!--.*?-->|<style.*?</style>|<script.*?</script>", re.DOTALL)
+_COLOR = re.compile(r'style="fill: ([a-z]+); stroke: [a-z]+"')
+_LABEL = re.compile(r'<desc class="label">(.*?)</desc>', re.DOTALL)
+_NOTES = re.compile(r'<desc class.*?</desc>|<title>(?:Pygal|[0-9]+)</title>|<defs></defs>| id=""', re.DOTALL)
+_STYLE = re.compile(r' style="[^"]*"')
+
+
+def largest(
+    surplus: Sequence[dict[str, Any]], shortage: Sequence[dict[str, Any]], address: str, language: Language
+) -> Markup | None:
+    """The largest surpluses and shortages of a document by value; a bar leads to its lines. None: nothing differs."""
+    rows = [(row, row["nilai_debet"], SURPLUS) for row in surplus]
+    rows += [(row, -row["nilai_kredit"], SHORTAGE) for row in reversed(shortage)]
+    if not rows:
+        return None
+    bars = [(row["kode_barang"], value, color, address + quote(row["kode_barang"])) for row, value, color in rows]
+    return horizontal(bars, words.text(language, "chart.largest"))
+
+
+def horizontal(bars: Sequence[tuple[str, Decimal, str, str]], title: str) -> Markup:
+    """One bar per (label, value in rupiah, class of its colour, link), from the top down."""
+    import pygal
+
+    chart = pygal.HorizontalBar(
+        js=[],
+        show_legend=False,
+        print_values=False,
+        show_y_guides=False,
+        width=WIDTH,
+        height=90 + ROW_HEIGHT * len(bars),
+        margin=8,
+        spacing=4,
+        disable_xml_declaration=True,
+        truncate_label=-1,
+        no_prefix=True,
+        value_formatter=_short,
+    )
+    shown = list(reversed(bars))  # pygal begins at the bottom
+    chart.x_labels = [formats.shown(label, MAX_LABEL) for label, _, _, _ in shown]
+    links = [{"href": link, "target": "_self"} for _, _, _, link in shown]
+    values = [
+        {"value": value, "color": color, "label": f"{formats.shown(label)}: {formats.rupiah(value)}", "xlink": link}
+        for (label, value, color, _), link in zip(shown, links, strict=True)
+    ]
+    chart.add("", values)
+    return Markup(_ours(chart.render(is_unicode=True), title))  # noqa: S704 - pygal builds XML, which escapes
+
+
+def _short(value: Any) -> str:
+    """An axis says how large, not exactly how much."""
+    size = abs(value)
+    for limit, unit in _SIZES:
+        if size >= limit:
+            return f"{value / limit:,.1f}".replace(".", ",").removesuffix(",0") + unit
+    return f"{value:.0f}"
+
+
+def _ours(svg: str, title: str) -> str:
+    """The picture with a name, in the page's own style: nothing inline is left that the page's policy would refuse."""
+    svg = svg[svg.index("<svg") :]
+    svg = _FOREIGN.sub("", svg)
+    svg = _COLOR.sub(r'class="\1"', svg)
+    svg = _STYLE.sub("", svg)
+    svg = _LABEL.sub(r"<title>\1</title>", svg)  # what a bar's link is called, and its tooltip
+    svg = _NOTES.sub("", svg)
+    return svg.replace("<svg ", f'<svg role="group" aria-label="{escape(title)}" ', 1)

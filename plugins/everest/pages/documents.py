@@ -1,0 +1,234 @@
+"""Dokumen: the list, one document, and what people may do to it. Nothing is decided here; the rows and functions do."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, Response
+
+from everest.pages import charts, params, store, view
+from everest.pages.access import Permission, Person
+from everest.pages.guard import GuardedRoute, form, needs, person
+from everest.pages.settings import PageSettings
+from everest.store.database import load_queries
+from everest.store.unit_of_work import UnitOfWork
+from ingest_consumer import shadow
+
+QUERIES = load_queries("pages_documents")
+router = APIRouter(route_class=GuardedRoute)
+
+STATUSES = ("PENDING", "PROCESSING", "WAITING", "FAILED", "COMPLETED", "CANCELLED")
+PAGE = 50
+LINES_PER_PAGE = 100
+PROBLEMS_SHOWN = 200
+HISTORY = 100
+CHART_BARS = 10
+MAX_REASON = 500
+
+TABS = ("summary", "lines", "journal", "card", "history")
+SORTS = ("line", "item", "surplus", "shortage")
+
+
+def home(request: Request) -> Response:
+    """Everybody begins with the documents, those who only submit with the form's own list."""
+    return RedirectResponse(view.base_of(request) + "/documents", 303)
+
+
+@router.get("/documents")
+@needs(Permission.READ_OWN)
+def documents(request: Request) -> Response:
+    """Filters stand in the URL, so that a view can be shared; so does the place, so that it stays when news come."""
+    settings: PageSettings = request.app.state.settings
+    who = person(request)
+    own = None if who.may(Permission.READ) else who.name
+    stuck_before = (datetime.now(UTC) - settings.stuck_after).replace(tzinfo=None)
+    is_stuck = params.choice(request, "stuck", ("1",)) is not None
+    chosen = {
+        "status": params.choice(request, "status", STATUSES),
+        "nota": params.prefix(params.text(request, "nota")),
+        "gudang_kode": params.text(request, "gudang"),
+        "opname_since": params.day(request, "since"),
+        "opname_until": params.day(request, "until"),
+        "amount_min": params.amount(request, "min"),
+        "amount_max": params.amount(request, "max"),
+        "own": own,
+        "stuck_before": stuck_before if is_stuck else None,
+    }
+    with store.transaction(request) as tx:
+        before = params.number(request, "before", params.THE_END)
+        found = list(QUERIES.page_of_documents(tx.conn, before_id=before, size=PAGE + 1, **chosen))
+        rows = QUERIES.count_own_by_status(tx.conn, own=own) if own else QUERIES.count_by_status(tx.conn)
+        counts = {row["worker_status"]: row for row in rows}
+        stuck = 0 if own else QUERIES.count_stuck(tx.conn, stuck_before=stuck_before)
+        warehouses = list(QUERIES.warehouses(tx.conn))
+    return view.page(
+        request,
+        "documents.html",
+        rows=found[:PAGE],
+        older=found[PAGE - 1]["shadow_id"] if len(found) > PAGE else None,
+        is_first=before == params.THE_END,
+        counts=counts,
+        statuses=STATUSES,
+        stuck=stuck,
+        is_stuck=is_stuck,
+        stuck_minutes=int(settings.stuck_after.total_seconds() // 60),
+        warehouses=warehouses,
+        query=request.query_params,
+        is_filtered=any(value is not None for name, value in chosen.items() if name != "own"),
+        is_own=own is not None,
+    )
+
+
+@router.get("/documents/{shadow_id}")
+@needs(Permission.READ_OWN)
+def document(request: Request, shadow_id: int) -> Response:
+    tab = params.choice(request, "tab", TABS) or "summary"
+    with store.transaction(request) as tx:
+        found = visible(tx, person(request), shadow_id)
+        values: dict[str, Any] = {"doc": found, "tab": tab, "tabs": TABS}
+        values |= _TAB[tab](request, tx, found)
+    return view.page(request, "document.html", **values)
+
+
+@router.get("/documents/of/{transaksi_id}")
+@needs(Permission.READ_OWN)
+def document_of(request: Request, transaksi_id: int) -> Response:
+    """By the number of the accounting document, for links that know no job."""
+    with store.transaction(request) as tx:
+        shadow_id = QUERIES.job_of(tx.conn, transaksi_id=transaksi_id)
+        if shadow_id is None:
+            raise HTTPException(404, "missing")
+        visible(tx, person(request), shadow_id)
+    return RedirectResponse(f"{view.base_of(request)}/documents/{shadow_id}", 303)
+
+
+@router.post("/documents/{shadow_id}/rerun")
+@needs(Permission.ACT)
+def rerun(request: Request, shadow_id: int) -> Response:
+    """The one primitive behind every rerun: the next DAG run is announced at the pointer."""
+    reason = str(form(request).get("reason", "")).strip()[:MAX_REASON] or None
+    with store.transaction(request) as tx:
+        visible(tx, person(request), shadow_id)
+        shadow.rerun(tx.conn, shadow_id, person(request).name, reason)
+    return view.back(request, f"/documents/{shadow_id}", "rerun")
+
+
+def visible(tx: UnitOfWork, who: Person, shadow_id: int) -> dict[str, Any]:
+    """A document that this person may see; what they may not see does not exist for them. Raises HTTPException 404."""
+    row = QUERIES.document(tx.conn, shadow_id=shadow_id)
+    if row is None or not (who.may(Permission.READ) or row["dibuat_oleh"] == who.name):
+        raise HTTPException(404, "missing")
+    response = _decoded(row["response"])
+    row["message"] = str(response.get("message") or row["error"] or "")
+    errors = response.get("errors")
+    row["problems"] = [one for one in errors if isinstance(one, dict)] if isinstance(errors, list) else []
+    row["facts"] = response
+    return dict(row)
+
+
+def _decoded(text: str | None) -> dict[str, Any]:
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+# -------------------------------------------------------------------------------------------------------- the tabs
+
+
+def _summary(request: Request, tx: UnitOfWork, doc: dict[str, Any]) -> dict[str, Any]:
+    sums = QUERIES.value_summary(tx.conn, transaksi_id=doc["transaksi_id"])
+    lines = {"transaksi_id": doc["transaksi_id"], "search": None, "only_variance": True, "size": CHART_BARS, "skip": 0}
+    surplus = [row for row in QUERIES.values_by_surplus(tx.conn, **lines) if row["nilai_debet"]]
+    shortage = [row for row in QUERIES.values_by_shortage(tx.conn, **lines) if row["nilai_kredit"]]
+    address = f"{view.base_of(request)}/documents/{doc['shadow_id']}?tab=lines&search="
+    return {
+        "sums": sums,
+        "staged": QUERIES.count_staged(tx.conn, header_id=doc["header_id"] or 0, search=None),
+        "chart": charts.largest(surplus, shortage, address, view.language_of(request)),
+        "problems": doc["problems"][:PROBLEMS_SHOWN],
+        "smells": _smells(doc, sums),
+    }
+
+
+def _lines(request: Request, tx: UnitOfWork, doc: dict[str, Any]) -> dict[str, Any]:
+    """Computed lines; before they are computed, the lines as they were sent."""
+    sort = params.choice(request, "sort", SORTS) or "line"
+    skip = params.number(request, "skip", 0, most=1_000_000)
+    search = params.containing(params.text(request, "search"))
+    only_variance = params.choice(request, "variance", ("1",)) is not None
+    wanted: dict[str, Any] = {"transaksi_id": doc["transaksi_id"], "search": search, "only_variance": only_variance}
+    is_computed = QUERIES.count_values(tx.conn, transaksi_id=doc["transaksi_id"], search=None, only_variance=False) > 0
+    if is_computed:
+        total = QUERIES.count_values(tx.conn, **wanted)
+        query = getattr(QUERIES, f"values_by_{sort}")
+        rows = list(query(tx.conn, size=LINES_PER_PAGE, skip=skip, **wanted))
+    else:
+        staged = {"header_id": doc["header_id"] or 0, "search": search}
+        total = QUERIES.count_staged(tx.conn, **staged)
+        rows = list(QUERIES.staged_lines(tx.conn, size=LINES_PER_PAGE, skip=skip, **staged))
+    return {
+        "lines": rows,
+        "total": total,
+        "skip": skip,
+        "size": LINES_PER_PAGE,
+        "sort": sort,
+        "sorts": SORTS if is_computed else ("line",),
+        "is_computed": is_computed,
+        "query": request.query_params,
+        "flawed": {one.get("baris") for one in doc["problems"]},
+    }
+
+
+def _journal(request: Request, tx: UnitOfWork, doc: dict[str, Any]) -> dict[str, Any]:
+    return {"journal": list(QUERIES.journal_of(tx.conn, posting_id=doc["posting_id"] or 0))}
+
+
+def _card(request: Request, tx: UnitOfWork, doc: dict[str, Any]) -> dict[str, Any]:
+    after = params.number(request, "after", 0)
+    rows = list(
+        QUERIES.stock_card_of(tx.conn, posting_id=doc["posting_id"] or 0, after_id=after, size=LINES_PER_PAGE + 1)
+    )
+    more = rows[LINES_PER_PAGE - 1]["id"] if len(rows) > LINES_PER_PAGE else None
+    return {"card": rows[:LINES_PER_PAGE], "more": more, "after": after}
+
+
+def _history(request: Request, tx: UnitOfWork, doc: dict[str, Any]) -> dict[str, Any]:
+    """What happened, newest first: events of the run, people's actions, attempts that ended."""
+    told: list[dict[str, Any]] = []
+    if doc["workflow_id"] is not None:
+        for row in QUERIES.events_of(tx.conn, workflow_id=doc["workflow_id"], size=HISTORY):
+            told.append({"at": row["created_at"], "kind": "event", "what": row["event"], **row})
+    for row in QUERIES.audit_of(tx.conn, transaksi_id=doc["transaksi_id"], size=HISTORY):
+        told.append({"at": row["created_at"], "kind": "action", "what": row["action"], **row})
+    attempts = list(QUERIES.attempts_of(tx.conn, transaksi_id=doc["transaksi_id"], size=HISTORY))
+    told.sort(key=lambda one: one["at"], reverse=True)
+    return {"told": told[:HISTORY], "attempts": attempts}
+
+
+_TAB = {"summary": _summary, "lines": _lines, "journal": _journal, "card": _card, "history": _history}
+
+
+def _smells(doc: dict[str, Any], sums: dict[str, Any]) -> list[str]:
+    """Hints that a count deserves a second look; each is a key of the catalogue. None of them stops a posting."""
+    found = []
+    if sums["baris"] and sums["baris_selisih"] * 2 > sums["baris"]:
+        found.append("most_lines_differ")
+    if sums["baris"] >= MANY_LINES and sums["baris_selisih"] == 0:
+        found.append("nothing_differs")
+    snapshot, sent = doc["snapshot_at"], doc["created_at"]
+    if snapshot is not None and sent is not None and sent - snapshot > OLD_SNAPSHOT:
+        found.append("old_snapshot")
+    if doc["dibuat_oleh"] and doc["dibuat_oleh"] == doc["diotorisasi_oleh"]:
+        found.append("same_person")
+    return found
+
+
+MANY_LINES = 50
+"""Of a warehouse that was really counted, so many lines seldom agree all."""
+OLD_SNAPSHOT = timedelta(days=3)

@@ -1,0 +1,25 @@
+"""The pages' way to the database: a connection per request, from the same place as everybody's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from fastapi import Request
+
+from everest import bootstrap
+from everest.pages.settings import PageSettings
+from everest.store.unit_of_work import Database, UnitOfWork
+
+
+def database(request: Request) -> Database:
+    """For what opens transactions of its own; the caller closes it."""
+    settings: PageSettings = request.app.state.settings
+    return bootstrap.database(settings.mysql, settings.site)
+
+
+@contextmanager
+def transaction(request: Request) -> Iterator[UnitOfWork]:
+    """One transaction; it commits at the end, also when it has only read."""
+    with closing(database(request)) as found, found.transaction() as tx:
+        yield tx

@@ -1,0 +1,151 @@
+"""From values to HTML: templates that escape everything, texts from the catalogue, headers that close every door."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from fastapi import Request
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from everest.pages import formats, guard, words
+from everest.pages.access import Permission, Person
+from everest.pages.navigation import PAGES, PREFIX
+from everest.pages.words import Language
+
+HERE = Path(__file__).parent
+LANGUAGE_COOKIE = "everest_language"
+NOTICE = "done"
+"""Query parameter that names what a form has just done, so that the page after it can say so."""
+
+
+def page(request: Request, template: str, status: int = 200, **values: Any) -> Response:
+    """A whole page for whoever the guard let in (or nobody, on a page about a problem)."""
+    language = language_of(request)
+    who: Person | None = getattr(request.state, "person", None)
+    base = base_of(request)
+
+    def t(key: str, **holes: Any) -> str:
+        return words.text(language, key, **holes)
+
+    def word(section: str, value: Any) -> str:
+        """The text of a value that rows hold (a status, an event); the value itself when there is none."""
+        key = f"{section}.{value}"
+        return words.text(language, key) if words.has(key) else formats.shown(value)
+
+    def url(path: str, **query: Any) -> str:
+        """A link inside the pages; parameters that are None stay out."""
+        kept = {name: value for name, value in query.items() if value not in (None, "", False)}
+        return base + path + ("?" + urlencode(kept) if kept else "")
+
+    def here(**changes: Any) -> str:
+        """This page with other query parameters."""
+        query = {name: value for name, value in request.query_params.items() if name not in (NOTICE, "lang")}
+        return url(request.url.path.removeprefix(base), **{**query, **changes})
+
+    units = {name: t(f"unit.{name}") for name in ("second", "minute", "hour", "day")}
+    settings = request.app.state.settings
+    html = environment().get_template(template).render(
+        request=request,
+        t=t,
+        word=word,
+        url=url,
+        here=here,
+        language=language,
+        other_language="en" if language == "id" else "id",
+        person=who,
+        may=lambda name: who is not None and who.may(Permission[name]),
+        menu=[(key, path) for key, path, asks in PAGES if who is not None and who.may(asks)],
+        airflow=base.removesuffix(PREFIX),
+        assets=asset_version(),
+        token=guard.sign(settings.secret, who) if who else "",
+        now=datetime.now(UTC),
+        age=lambda span: formats.age(span, units),
+        since=lambda instant: formats.age(_since(instant), units),
+        notice=_notice(request, language),
+        **values,
+    )
+    answer = HTMLResponse(html, status)
+    close_doors(answer)
+    if request.query_params.get("lang") in words.LANGUAGES:
+        answer.set_cookie(LANGUAGE_COOKIE, language, max_age=365 * 86400, path=base or "/", samesite="lax", httponly=True)
+    return answer
+
+
+def problem_page(request: Request, status: int, why: str, number: str | None = None) -> Response:
+    """What a browser is told when something is not as it should be: a sentence, and at most a number."""
+    key = f"problem.{why}" if words.has(f"problem.{why}") else f"problem.{status}"
+    told = None if words.has(f"problem.{why}") or status >= 500 else why
+    if not words.has(key):
+        key = "problem.other"
+    return page(request, "problem.html", status, code=status, title_key=key, told=told, number=number)
+
+
+def back(request: Request, path: str, done: str, **query: Any) -> Response:
+    """After a form: the page that shows its effect, and a sentence about it. 303, so that reloading sends nothing."""
+    kept = {name: value for name, value in query.items() if value not in (None, "")}
+    answer = RedirectResponse(base_of(request) + path + "?" + urlencode({**kept, NOTICE: done}), 303)
+    close_doors(answer)
+    return answer
+
+
+def base_of(request: Request) -> str:
+    """Where the pages are mounted, with whatever path a proxy put in front."""
+    return str(request.scope.get("root_path", "")).rstrip("/")
+
+
+def language_of(request: Request) -> Language:
+    return words.language_of(request.query_params.get("lang"), request.cookies.get(LANGUAGE_COOKIE))
+
+
+@lru_cache(maxsize=1)
+def environment() -> Environment:
+    found = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    for name in ("rupiah", "quantity", "whole", "wib", "day", "wall", "iso", "shown", "as_json"):
+        found.filters[name] = getattr(formats, name)
+    return found
+
+
+@lru_cache(maxsize=1)
+def asset_version() -> str:
+    """Changes with the style and the script, so that a browser never mixes old and new."""
+    digest = hashlib.sha256()
+    for file in sorted((HERE / "static").iterdir()):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def close_doors(answer: Response) -> Response:
+    """Nothing from elsewhere, nothing inline, no frame but Airflow's."""
+    answer.headers["Content-Security-Policy"] = (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self';"
+        " form-action 'self'; frame-ancestors 'self'; base-uri 'none'"
+    )
+    answer.headers["X-Content-Type-Options"] = "nosniff"
+    answer.headers["Referrer-Policy"] = "same-origin"
+    answer.headers["X-Frame-Options"] = "SAMEORIGIN"
+    answer.headers["Cache-Control"] = "no-store"
+    return answer
+
+
+def _notice(request: Request, language: Language) -> str | None:
+    key = f"done.{request.query_params.get(NOTICE, '')}"
+    return words.text(language, key) if words.has(key) else None
+
+
+def _since(instant: datetime | None) -> timedelta | None:
+    if instant is None:
+        return None
+    return datetime.now(UTC) - (instant if instant.tzinfo else instant.replace(tzinfo=UTC))
