@@ -1,1 +1,1 @@
-"""What people see and press inside the Airflow UI: SELECTs for reading, the same functions as the commands for acting."""
+"""What people see and press inside the Airflow UI: SELECTs to read, the functions of the commands to act."""

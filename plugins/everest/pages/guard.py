@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
@@ -71,9 +72,11 @@ class GuardedRoute(APIRoute):
         async def guarded(request: Request) -> Response:
             try:
                 await _admit(request, self.permission)
-                return await handle(request)
+                return view.close_doors(await handle(request))
             except HTTPException as refusal:
                 return view.problem_page(request, refusal.status_code, str(refusal.detail))
+            except RequestValidationError:
+                return view.problem_page(request, 404, "missing")  # an address that is no address
             except RerunRefused as refusal:
                 return view.problem_page(request, 409, refusal.message)
             except EverestError as problem:

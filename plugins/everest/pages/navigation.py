@@ -10,9 +10,7 @@ from everest.pages.access import Permission
 PREFIX = "/everest"
 """Where Airflow mounts the pages."""
 
-PAGES = (
-    ("documents", "/documents", Permission.READ_OWN),
-)
+PAGES = (("documents", "/documents", Permission.READ_OWN),)
 """Name in the catalogue, address, and who sees it in the pages' own menu. Airflow's menu shows all to everybody; who
 may not open one is told so."""
 

@@ -50,30 +50,36 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> R
 
     units = {name: t(f"unit.{name}") for name in ("second", "minute", "hour", "day")}
     settings = request.app.state.settings
-    html = environment().get_template(template).render(
-        request=request,
-        t=t,
-        word=word,
-        url=url,
-        here=here,
-        language=language,
-        other_language="en" if language == "id" else "id",
-        person=who,
-        may=lambda name: who is not None and who.may(Permission[name]),
-        menu=[(key, path) for key, path, asks in PAGES if who is not None and who.may(asks)],
-        airflow=base.removesuffix(PREFIX),
-        assets=asset_version(),
-        token=guard.sign(settings.secret, who) if who else "",
-        now=datetime.now(UTC),
-        age=lambda span: formats.age(span, units),
-        since=lambda instant: formats.age(_since(instant), units),
-        notice=_notice(request, language),
-        **values,
+    html = (
+        environment()
+        .get_template(template)
+        .render(
+            request=request,
+            t=t,
+            word=word,
+            url=url,
+            here=here,
+            language=language,
+            other_language="en" if language == "id" else "id",
+            person=who,
+            may=lambda name: who is not None and who.may(Permission[name]),
+            menu=[(key, path) for key, path, asks in PAGES if who is not None and who.may(asks)],
+            airflow=base.removesuffix(PREFIX),
+            assets=asset_version(),
+            token=guard.sign(settings.secret, who) if who else "",
+            now=datetime.now(UTC),
+            age=lambda span: formats.age(span, units),
+            since=lambda instant: formats.age(_since(instant), units),
+            notice=_notice(request, language),
+            **values,
+        )
     )
     answer = HTMLResponse(html, status)
     close_doors(answer)
     if request.query_params.get("lang") in words.LANGUAGES:
-        answer.set_cookie(LANGUAGE_COOKIE, language, max_age=365 * 86400, path=base or "/", samesite="lax", httponly=True)
+        answer.set_cookie(
+            LANGUAGE_COOKIE, language, max_age=365 * 86400, path=base or "/", samesite="lax", httponly=True
+        )
     return answer
 
 
@@ -89,9 +95,7 @@ def problem_page(request: Request, status: int, why: str, number: str | None = N
 def back(request: Request, path: str, done: str, **query: Any) -> Response:
     """After a form: the page that shows its effect, and a sentence about it. 303, so that reloading sends nothing."""
     kept = {name: value for name, value in query.items() if value not in (None, "")}
-    answer = RedirectResponse(base_of(request) + path + "?" + urlencode({**kept, NOTICE: done}), 303)
-    close_doors(answer)
-    return answer
+    return RedirectResponse(base_of(request) + path + "?" + urlencode({**kept, NOTICE: done}), 303)
 
 
 def base_of(request: Request) -> str:
@@ -136,7 +140,7 @@ def close_doors(answer: Response) -> Response:
     answer.headers["X-Content-Type-Options"] = "nosniff"
     answer.headers["Referrer-Policy"] = "same-origin"
     answer.headers["X-Frame-Options"] = "SAMEORIGIN"
-    answer.headers["Cache-Control"] = "no-store"
+    answer.headers.setdefault("Cache-Control", "no-store")
     return answer
 
 
