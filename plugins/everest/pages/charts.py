@@ -7,6 +7,7 @@ the exact text of the row.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -47,11 +48,9 @@ def largest(
 
 def horizontal(bars: Sequence[tuple[str, Decimal, str, str]], title: str) -> Markup:
     """One bar per (label, value in rupiah, class of its colour, link), from the top down."""
-    import pygal
-    from pygal.style import Style
-
+    pygal = _pygal()
     chart = pygal.HorizontalBar(
-        style=Style(label_font_size=LABEL_ROOM),
+        style=pygal.style.Style(label_font_size=LABEL_ROOM),
         js=[],
         show_legend=False,
         print_values=False,
@@ -74,6 +73,16 @@ def horizontal(bars: Sequence[tuple[str, Decimal, str, str]], title: str) -> Mar
     ]
     chart.add("", values)
     return Markup(_ours(chart.render(is_unicode=True), title))
+
+
+def _pygal() -> Any:
+    """The library, without the hook that it puts into Python's import system for plugins of its own: an old form of
+    hook, which makes every later import of anything in this process warn."""
+    import pygal
+    import pygal.style
+
+    sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__module__ != "pygal"]
+    return pygal
 
 
 def _short(value: Any) -> str:

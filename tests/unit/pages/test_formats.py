@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
@@ -63,6 +64,7 @@ def test_a_chart_holds_no_script_no_style_and_only_escaped_names() -> None:
         ("B", Decimal("-7"), charts.SHORTAGE, "/y"),
     ]
     svg = charts.horizontal(bars, 'Judul "<b>"')
+    assert not [finder for finder in sys.meta_path if type(finder).__module__ == "pygal"]
     assert "<script" not in svg and "<style" not in svg and " style=" not in svg and "<b>" not in svg
     assert 'class="surplus"' in svg and 'class="shortage"' in svg
     assert "Rp 12,50</title>" in svg and 'target="_self"' in svg
