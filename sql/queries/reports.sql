@@ -1,6 +1,6 @@
 -- What finance, auditors and analysts read. SELECTs only, run inside one snapshot.
 -- A filter that is not given is NULL and folds away before the plan is made. :until is the first day not included.
--- A posted line is a computed line of a posting, or that of the posting it reverses with the sides exchanged: so sums
+-- A posted line is a computed line of a posting. Those of a reversal are the original's with the sign turned: so sums
 -- over posted lines are the movements of the inventory account.
 
 -- name: document_exists(nomer_nota)$
@@ -11,8 +11,8 @@ SELECT EXISTS (SELECT 1 FROM posting_sets WHERE nomer_nota = :nomer_nota)
     OR EXISTS (SELECT 1 FROM kartu_stok WHERE nomer_nota = :nomer_nota);
 
 -- name: postings(since, until, nomer_nota)
--- The postings of a range by their instant; lines_of = the accounting document whose computed lines they posted.
-SELECT p.id, COALESCE(o.transaksi_id, p.transaksi_id) AS lines_of, p.nomer_nota, p.jenis, o.nomer_nota AS membalik,
+-- The postings of a range by their instant. The header of a reversal is that of what it reverses.
+SELECT p.id, p.transaksi_id, p.nomer_nota, p.jenis, o.nomer_nota AS membalik,
        t.tanggal_wib, t.gudang_kode, h.id AS header_id, h.tanggal_opname, h.diotorisasi_oleh
 FROM posting_sets p
 JOIN transaksi t ON t.id = p.transaksi_id
@@ -72,14 +72,14 @@ LIMIT :batch;
 -- One row per posting.
 SELECT t.tanggal_wib, p.nomer_nota, p.jenis, MAX(o.nomer_nota), MAX(r.nomer_nota), t.gudang_kode, p.id, COUNT(*),
        SUM(v.selisih_qty <> 0),
-       SUM(CASE WHEN o.id IS NULL THEN v.nilai_debet ELSE v.nilai_kredit END),
-       SUM(CASE WHEN o.id IS NULL THEN v.nilai_kredit ELSE v.nilai_debet END),
-       SUM(CASE WHEN o.id IS NULL THEN v.nilai_debet - v.nilai_kredit ELSE v.nilai_kredit - v.nilai_debet END)
+       SUM(v.nilai_debet),
+       SUM(v.nilai_kredit),
+       SUM(v.nilai_debet - v.nilai_kredit)
 FROM posting_sets p
 JOIN transaksi t ON t.id = p.transaksi_id
 LEFT JOIN posting_sets o ON o.id = p.membalik_id
 LEFT JOIN posting_sets r ON r.membalik_id = p.id
-JOIN transaksi_values v ON v.transaksi_id = COALESCE(o.transaksi_id, p.transaksi_id)
+JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
 WHERE (:since IS NULL OR t.tanggal_wib >= :since)
   AND (:until IS NULL OR t.tanggal_wib < :until)
   AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
@@ -92,13 +92,13 @@ ORDER BY t.tanggal_wib, p.id;
 -- name: by_warehouse(since, until, gudang_kode, kode_barang, lot, nomer_nota)
 -- Posted lines per warehouse of the line.
 SELECT v.gudang_kode, MAX(g.nama), COUNT(DISTINCT p.id), SUM(v.selisih_qty <> 0),
-       SUM(CASE WHEN o.id IS NULL THEN v.nilai_debet ELSE v.nilai_kredit END),
-       SUM(CASE WHEN o.id IS NULL THEN v.nilai_kredit ELSE v.nilai_debet END),
-       SUM(CASE WHEN o.id IS NULL THEN v.nilai_debet - v.nilai_kredit ELSE v.nilai_kredit - v.nilai_debet END)
+       SUM(v.nilai_debet),
+       SUM(v.nilai_kredit),
+       SUM(v.nilai_debet - v.nilai_kredit)
 FROM posting_sets p
 JOIN transaksi t ON t.id = p.transaksi_id
 LEFT JOIN posting_sets o ON o.id = p.membalik_id
-JOIN transaksi_values v ON v.transaksi_id = COALESCE(o.transaksi_id, p.transaksi_id)
+JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
 LEFT JOIN gudang g ON g.gudang_kode = v.gudang_kode
 WHERE (:since IS NULL OR t.tanggal_wib >= :since)
   AND (:until IS NULL OR t.tanggal_wib < :until)
@@ -112,16 +112,16 @@ ORDER BY v.gudang_kode;
 -- name: by_item(since, until, gudang_kode, kode_barang, lot, nomer_nota)
 -- Posted lines per item, over all its lots and warehouses.
 SELECT v.kode_barang, COUNT(DISTINCT v.gudang_kode), COUNT(DISTINCT p.id), SUM(v.selisih_qty <> 0),
-       SUM(GREATEST(CASE WHEN o.id IS NULL THEN v.selisih_qty ELSE -v.selisih_qty END, 0)),
-       SUM(GREATEST(CASE WHEN o.id IS NULL THEN -v.selisih_qty ELSE v.selisih_qty END, 0)),
-       SUM(CASE WHEN o.id IS NULL THEN v.selisih_qty ELSE -v.selisih_qty END),
-       SUM(CASE WHEN o.id IS NULL THEN v.nilai_debet ELSE v.nilai_kredit END),
-       SUM(CASE WHEN o.id IS NULL THEN v.nilai_kredit ELSE v.nilai_debet END),
-       SUM(CASE WHEN o.id IS NULL THEN v.nilai_debet - v.nilai_kredit ELSE v.nilai_kredit - v.nilai_debet END)
+       SUM(GREATEST(v.selisih_qty, 0)),
+       SUM(GREATEST(-v.selisih_qty, 0)),
+       SUM(v.selisih_qty),
+       SUM(v.nilai_debet),
+       SUM(v.nilai_kredit),
+       SUM(v.nilai_debet - v.nilai_kredit)
 FROM posting_sets p
 JOIN transaksi t ON t.id = p.transaksi_id
 LEFT JOIN posting_sets o ON o.id = p.membalik_id
-JOIN transaksi_values v ON v.transaksi_id = COALESCE(o.transaksi_id, p.transaksi_id)
+JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
 WHERE (:since IS NULL OR t.tanggal_wib >= :since)
   AND (:until IS NULL OR t.tanggal_wib < :until)
   AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
@@ -134,13 +134,13 @@ ORDER BY v.kode_barang;
 -- name: by_month(since, until, gudang_kode, kode_barang, lot, nomer_nota)
 -- Posted lines per accounting month.
 SELECT DATE_FORMAT(t.tanggal_wib, '%%Y-%%m') AS bulan, COUNT(DISTINCT p.id), SUM(v.selisih_qty <> 0),
-       SUM(CASE WHEN o.id IS NULL THEN v.nilai_debet ELSE v.nilai_kredit END),
-       SUM(CASE WHEN o.id IS NULL THEN v.nilai_kredit ELSE v.nilai_debet END),
-       SUM(CASE WHEN o.id IS NULL THEN v.nilai_debet - v.nilai_kredit ELSE v.nilai_kredit - v.nilai_debet END)
+       SUM(v.nilai_debet),
+       SUM(v.nilai_kredit),
+       SUM(v.nilai_debet - v.nilai_kredit)
 FROM posting_sets p
 JOIN transaksi t ON t.id = p.transaksi_id
 LEFT JOIN posting_sets o ON o.id = p.membalik_id
-JOIN transaksi_values v ON v.transaksi_id = COALESCE(o.transaksi_id, p.transaksi_id)
+JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
 WHERE (:since IS NULL OR t.tanggal_wib >= :since)
   AND (:until IS NULL OR t.tanggal_wib < :until)
   AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
@@ -153,14 +153,14 @@ ORDER BY bulan;
 -- name: by_reason(since, until, gudang_kode, kode_barang, lot, nomer_nota)
 -- Posted lines with a variance per reason; lines without one are a group of their own, so that none is lost.
 SELECT COALESCE(NULLIF(d.alasan, ''), '(tanpa alasan)') AS sebab, COUNT(DISTINCT p.id), SUM(v.selisih_qty <> 0),
-       SUM(CASE WHEN o.id IS NULL THEN v.nilai_debet ELSE v.nilai_kredit END),
-       SUM(CASE WHEN o.id IS NULL THEN v.nilai_kredit ELSE v.nilai_debet END),
-       SUM(CASE WHEN o.id IS NULL THEN v.nilai_debet - v.nilai_kredit ELSE v.nilai_kredit - v.nilai_debet END)
+       SUM(v.nilai_debet),
+       SUM(v.nilai_kredit),
+       SUM(v.nilai_debet - v.nilai_kredit)
 FROM posting_sets p
 JOIN transaksi t ON t.id = p.transaksi_id
 LEFT JOIN posting_sets o ON o.id = p.membalik_id
-JOIN transaksi_values v ON v.transaksi_id = COALESCE(o.transaksi_id, p.transaksi_id)
-LEFT JOIN so_headers_staging h ON h.transaksi_id = v.transaksi_id
+JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
+LEFT JOIN so_headers_staging h ON h.transaksi_id = COALESCE(o.transaksi_id, p.transaksi_id)
 LEFT JOIN so_details_staging d ON d.header_id = h.id AND d.baris = v.baris AND d.kode_barang = v.kode_barang
 WHERE v.selisih_qty <> 0
   AND (:since IS NULL OR t.tanggal_wib >= :since)
@@ -269,3 +269,30 @@ ORDER BY k.tanggal_wib, k.id;
 SELECT baris, kode_barang, lot, gudang_kode
 FROM transaksi_values
 WHERE transaksi_id = :transaksi_id AND kode_barang IN :items;
+
+-- name: staged_hint_lines(header_id, header_gudang)
+-- The same of a document that is not posted; its values are not computed yet.
+SELECT d.baris, d.kode_barang, COALESCE(d.lot, ''), COALESCE(d.gudang_kode, :header_gudang), d.qty_sistem, d.qty_fisik,
+       d.harga_pokok
+FROM so_details_staging d
+WHERE d.header_id = :header_id AND d.kode_barang IS NOT NULL AND d.qty_sistem IS NOT NULL AND d.qty_fisik IS NOT NULL
+  AND (d.qty_fisik <> d.qty_sistem OR d.qty_sistem < 0)
+ORDER BY d.baris;
+
+-- name: neighbours(transaksi_id, since, until, newest)
+-- Other counts posted in these days that nobody has reversed, newest first.
+SELECT p.transaksi_id, p.nomer_nota
+FROM posting_sets p
+JOIN transaksi t ON t.id = p.transaksi_id
+WHERE p.jenis = 'POSTING' AND p.transaksi_id <> :transaksi_id
+  AND t.tanggal_wib >= :since AND t.tanggal_wib < :until
+  AND NOT EXISTS (SELECT 1 FROM posting_sets r WHERE r.membalik_id = p.id)
+ORDER BY p.id DESC
+LIMIT :newest;
+
+-- name: variances_of_items(transaksi_ids, items)
+-- What these documents counted of these items, where it differed from the books.
+SELECT v.transaksi_id, v.kode_barang, v.gudang_kode, v.qty_sistem, v.qty_fisik
+FROM transaksi_values v
+WHERE v.transaksi_id IN :transaksi_ids AND v.kode_barang IN :items AND v.selisih_qty <> 0
+  AND v.qty_sistem IS NOT NULL AND v.qty_fisik IS NOT NULL;

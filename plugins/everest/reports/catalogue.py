@@ -248,7 +248,7 @@ def opened(tx: UnitOfWork, key: str, filters: Filters | None = None) -> Iterator
         nota = filters.nomer_nota
         if nota is not None and not _QUERIES.document_exists(tx.conn, nomer_nota=nota):
             raise DocumentMissing(f"there is no nota {nota}")
-        source: Any = definition.rows(Source(tx.conn, tx.settings), filters)
+        source: Any = definition.rows(Source(tx.conn, tx.settings, tx.now), filters)
         try:
             yield Report(definition, filters, source)
         finally:

@@ -102,10 +102,11 @@ LABELS = {
 
 @dataclass(frozen=True)
 class Source:
-    """Where a report reads: a connection inside a snapshot, and the settings (zone of foreign rows)."""
+    """Where a report reads: a connection inside a snapshot, the settings (zone of foreign rows), and the moment."""
 
     conn: Connection
     settings: Settings
+    now: datetime
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,14 @@ memory; what a document's hints need is read before its lines.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from typing import Any
 
-from everest.opname.amounts import MONEY_CONTEXT, ZERO_MONEY, round_money
+from everest.opname.amounts import MONEY_CONTEXT
+from everest.opname.document import wib
+from everest.opname.hints import by_line
 from everest.reports import columns as c
+from everest.reports import smells
+from everest.reports.arithmetic import computed
 from everest.reports.shape import Filters, Row, Source
 from everest.store.database import load_queries
 
@@ -58,8 +61,10 @@ def rows(source: Source, filters: Filters) -> Iterator[Row]:
 
 
 def _posted(source: Source, filters: Filters, posting: Mapping[str, Any]) -> Iterator[Row]:
-    is_reversal = posting["jenis"] == REVERSAL
-    hints: Mapping[int, str] = {}
+    said: Mapping[int, str] = {}
+    if posting["jenis"] != REVERSAL:  # nobody counted for a reversal
+        only_this = filters.nomer_nota is not None  # looking around costs a pass over every neighbour
+        said = by_line(smells.posted_hints(source.conn, posting["transaksi_id"], posting["tanggal_wib"], only_this))
     head = (
         posting["tanggal_wib"],
         posting["nomer_nota"],
@@ -73,15 +78,11 @@ def _posted(source: Source, filters: Filters, posting: Mapping[str, Any]) -> Ite
         _ROWS.posted_lines,
         source,
         filters,
-        transaksi_id=posting["lines_of"],
+        transaksi_id=posting["transaksi_id"],
         header_id=posting["header_id"],
     ):
         baris, kode, lot, gudang, satuan, sistem, fisik, selisih, harga, lebih, kurang, alasan = line
-        if is_reversal:  # not a count: the original's lines the other way round
-            sistem = fisik = None
-            selisih, lebih, kurang = MONEY_CONTEXT.minus(selisih), kurang, lebih
         amounts = (lebih, kurang, MONEY_CONTEXT.subtract(lebih, kurang))
-        said = hints.get(baris)
         yield [
             *head,
             baris,
@@ -95,7 +96,7 @@ def _posted(source: Source, filters: Filters, posting: Mapping[str, Any]) -> Ite
             harga,
             *amounts,
             alasan,
-            said,
+            said.get(baris),
             posting["id"],
         ]
 
@@ -112,6 +113,11 @@ def _waiting(source: Source, filters: Filters, document: Mapping[str, Any]) -> I
         document["tanggal_opname"],
         document["diotorisasi_oleh"],
     )
+    said = by_line(
+        smells.staged_hints(
+            source.conn, document["header_id"], document["gudang_kode"], document["transaksi_id"], wib(source.now)
+        )
+    )
     for line in _batches(
         _ROWS.staged_lines,
         source,
@@ -120,8 +126,23 @@ def _waiting(source: Source, filters: Filters, document: Mapping[str, Any]) -> I
         header_gudang=document["gudang_kode"],
     ):
         baris, kode, lot, gudang, satuan, sistem, fisik, harga, alasan = line
-        selisih, *amounts = _computed(sistem, fisik, harga)
-        yield [*head, baris, kode, lot, gudang, satuan, sistem, fisik, selisih, harga, *amounts, alasan, None, None]
+        selisih, *amounts = computed(sistem, fisik, harga)
+        yield [
+            *head,
+            baris,
+            kode,
+            lot,
+            gudang,
+            satuan,
+            sistem,
+            fisik,
+            selisih,
+            harga,
+            *amounts,
+            alasan,
+            said.get(baris),
+            None,
+        ]
 
 
 def _batches(query: Any, source: Source, filters: Filters, **parameters: Any) -> Iterator[tuple[Any, ...]]:
@@ -133,20 +154,3 @@ def _batches(query: Any, source: Source, filters: Filters, **parameters: Any) ->
         if len(batch) < LINES_PER_BATCH:
             return
         after = batch[-1][0]
-
-
-def _computed(sistem: Decimal | None, fisik: Decimal | None, harga: Decimal | None) -> tuple[Decimal | None, ...]:
-    """(variance, surplus, shortage, net): the arithmetic of `opname.variance`, for one line at a time."""
-    if sistem is None or fisik is None:
-        return None, None, None, None
-    selisih = MONEY_CONTEXT.subtract(fisik, sistem)
-    if not selisih:
-        return selisih, ZERO_MONEY, ZERO_MONEY, ZERO_MONEY
-    if harga is None:
-        return selisih, None, None, None
-    try:
-        nilai = round_money(MONEY_CONTEXT.multiply(selisih, harga))
-    except OverflowError:  # posting refuses such a line
-        return selisih, None, None, None
-    nilai = nilai if nilai else ZERO_MONEY
-    return selisih, max(nilai, ZERO_MONEY), max(-nilai, ZERO_MONEY), nilai

@@ -1,15 +1,20 @@
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from everest import reports
+from everest import reports, reversal
+from everest.opname.workflow import REVERSE_OPNAME
 from everest.reports import Filters, Report
 from everest.settings import MysqlUrl
 from tests import builders
 from tests.integration.opname.walk import Walker
+
+# Downwards: a number above the table's counter moves it, and the next document would meet the number of a reversal.
+_transaksi_ids = itertools.count(900_000, -1)
 
 Read = Callable[..., tuple[list[dict[str, Any]], Report]]
 
@@ -38,7 +43,7 @@ def post(walker: Walker, connection: Any) -> Callable[..., builders.Document]:
     """A document that is posted."""
 
     def post(*lines: builders.Line, **header: Any) -> builders.Document:
-        document = builders.document(connection, lines or builders.EXAMPLE, **header)
+        document = builders.document(connection, lines or builders.EXAMPLE, transaksi_id=next(_transaksi_ids), **header)
         assert walker.post(document.shadow_id) == "COMPLETED", builders.shadow(connection, document.shadow_id)[
             "response"
         ]
@@ -47,43 +52,16 @@ def post(walker: Walker, connection: Any) -> Callable[..., builders.Document]:
     return post
 
 
-def reverse(conn: Any, nota: str, new_nota: str, tanggal_wib: Any) -> int:
-    """A reversal as the posting rules define it: sides exchanged, original amounts, card rows mirrored."""
-    (original,) = builders.rows(conn, "SELECT * FROM posting_sets WHERE nomer_nota = %s AND jenis = 'POSTING'", nota)
-    transaksi_id = int(original["transaksi_id"]) + 1_000_000  # builders count their own up from 940,001
-    builders.insert(
-        conn,
-        "transaksi",
-        id=transaksi_id,
-        nomer_nota=new_nota,
-        jenis="PEMBALIKAN",
-        tanggal_wib=tanggal_wib,
-        gudang_kode="GD-A",
-    )
-    posting_id = builders.insert(
-        conn,
-        "posting_sets",
-        transaksi_id=transaksi_id,
-        nomer_nota=new_nota,
-        jenis="PEMBALIKAN",
-        membalik_id=original["id"],
-        input_hash="0" * 64,
-        total_debet=original["total_debet"],
-        total_kredit=original["total_kredit"],
-        baris_selisih=original["baris_selisih"],
-    )
-    for row in builders.rows(conn, "SELECT * FROM jurnal WHERE posting_id = %s", original["id"]):
-        mirrored = {"debet": row["kredit"], "kredit": row["debet"], "tanggal_wib": tanggal_wib}
-        _copy(conn, "jurnal", row, posting_id, transaksi_id, new_nota, mirrored)
-    for row in builders.rows(conn, "SELECT * FROM kartu_stok WHERE posting_id = %s", original["id"]):
-        mirrored = {"masuk": row["keluar"], "keluar": row["masuk"], "nilai": -row["nilai"], "tanggal_wib": tanggal_wib}
-        _copy(conn, "kartu_stok", row, posting_id, transaksi_id, new_nota, mirrored)
-    return posting_id
+@pytest.fixture
+def reverse(database: MysqlUrl) -> Iterator[Callable[[str], str]]:
+    """Takes a posted nota back, today; the nota of the reversal."""
+    backwards = Walker(database, definition=REVERSE_OPNAME)
 
+    def reverse(nota: str) -> str:
+        with backwards.database.transaction() as tx:
+            requested = reversal.request(tx, nota, "dewi", "salah rak")
+        assert backwards.post(requested.shadow_id) == "COMPLETED"
+        return requested.nomer_nota
 
-def _copy(
-    conn: Any, table: str, row: dict[str, Any], posting_id: int, transaksi_id: int, nota: str, other: dict[str, Any]
-) -> None:
-    own = {"posting_id": posting_id, "transaksi_id": transaksi_id, "nomer_nota": nota}
-    kept = {name: value for name, value in row.items() if name not in ("id", "created_at")}
-    builders.insert(conn, table, **kept | own | other)
+    yield reverse
+    backwards.close()

@@ -16,10 +16,11 @@ from everest.reports import variance as variance_report
 from tests import builders
 from tests.builders import Line
 from tests.integration.opname.walk import Walker
-from tests.integration.reports.conftest import Read, reverse
+from tests.integration.reports.conftest import Read
 
 NOON = datetime(2026, 3, 10, 5, 0, tzinfo=UTC)  # 12:00 WIB
 Post = Callable[..., builders.Document]
+Reverse = Callable[[str], str]
 AGGREGATES = ("variance", "documents", "warehouse", "item", "month", "reason")
 
 
@@ -62,7 +63,7 @@ def test_a_document_is_shown_line_by_line_with_its_header(read: Read, post: Post
 
 @pytest.mark.parametrize("key", AGGREGATES)
 def test_the_totals_of_every_report_are_those_of_the_inventory_account_reversals_included(
-    read: Read, post: Post, connection: Any, key: str
+    read: Read, post: Post, reverse: Reverse, connection: Any, key: str
 ) -> None:
     post(*builders.EXAMPLE, nomer_nota="SO-1", diotorisasi_at=NOON)
     post(
@@ -71,7 +72,7 @@ def test_the_totals_of_every_report_are_those_of_the_inventory_account_reversals
         nomer_nota="SO-2",
         diotorisasi_at=NOON + timedelta(days=40),
     )
-    reverse(connection, "SO-1", "SO-1-R", datetime(2026, 4, 1, 9, 0))
+    reverse("SO-1")
 
     _, report = read(key)
 
@@ -80,23 +81,33 @@ def test_the_totals_of_every_report_are_those_of_the_inventory_account_reversals
 
 
 def test_a_reversed_document_and_its_reversal_add_up_to_nothing_and_the_range_parts_them(
-    read: Read, post: Post, connection: Any
+    read: Read, post: Post, reverse: Reverse
 ) -> None:
-    post(*builders.EXAMPLE, nomer_nota="SO-1", diotorisasi_at=NOON)
-    reverse(connection, "SO-1", "SO-1-R", datetime(2026, 4, 1, 0, 0))
+    post(
+        Line("BRG-A", "10", "12", "1500.00", alasan="rusak"),
+        *builders.EXAMPLE[1:],
+        nomer_nota="SO-1",
+        diotorisasi_at=NOON,
+    )
+    reversal_nota = reverse("SO-1")
 
     both, report = read("variance", nomer_nota="SO-1")
     march, in_march = read("documents", until=date(2026, 3, 31))
-    april, in_april = read("month", since=date(2026, 4, 1), until=date(2026, 4, 1))
+    since_april, in_april = read("month", since=date(2026, 4, 1))
 
     assert amounts(report) == (D("8001.00"), D("8001.00"), D("0.00"))
-    assert [row["jenis"] for row in both] == ["POSTING"] * 3 + ["PEMBALIKAN"] * 3
-    assert {row["membalik"] for row in both[3:]} == {"SO-1"}
-    assert both[3]["qty_sistem"] is None and both[3]["selisih_qty"] == D("-2")
-    assert [(row["nomer_nota"], row["dibalik_oleh"]) for row in march] == [("SO-1", "SO-1-R")]
+    assert [(row["jenis"], row["baris"]) for row in both] == [
+        *(("POSTING", baris) for baris in (1, 2, 3)),
+        *(("PEMBALIKAN", baris) for baris in (1, 2)),
+    ]
+    back = both[3]
+    assert (back["nomer_nota"], back["membalik"], back["alasan"]) == (reversal_nota, "SO-1", "rusak")
+    assert (back["qty_sistem"], back["selisih_qty"], back["nilai_kurang"]) == (None, D("-2"), D("3000.00"))
+    assert [(row["nomer_nota"], row["dibalik_oleh"]) for row in march] == [("SO-1", reversal_nota)]
     assert amounts(in_march) == (D("3000.00"), D("5001.00"), D("-2001.00"))
-    assert [row["bulan"] for row in april] == ["2026-04"]
+    assert len(since_april) == 1
     assert amounts(in_april) == (D("5001.00"), D("3000.00"), D("2001.00"))
+    assert {row["alasan"]: row["nilai_bersih"] for row in read("reason")[0]} == {"rusak": D(0), "(tanpa alasan)": D(0)}
 
 
 def test_reports_are_filtered_by_item_warehouse_and_wib_day(read: Read, post: Post) -> None:
@@ -228,7 +239,7 @@ def test_the_stock_card_has_the_balance_of_the_view_whatever_is_filtered(
 
 
 def test_h13_a_receipt_dated_before_a_posted_count_is_listed_against_its_nota(
-    read: Read, post: Post, connection: Any
+    read: Read, post: Post, reverse: Reverse, connection: Any
 ) -> None:
     snapshot = NOON - timedelta(hours=1)
     post(
@@ -265,12 +276,12 @@ def test_h13_a_receipt_dated_before_a_posted_count_is_listed_against_its_nota(
     assert {row["dicatat_setelah"] for row in rows} == {"posting"}
     assert report.totals["masuk"] == D(27)
     assert read("late-movements", nomer_nota="SO-1", kode_barang="X")[0] == [rows[1]]
-    reverse(connection, "SO-1", "SO-1-R", datetime(2026, 4, 1))
+    reverse("SO-1")
     assert read("late-movements")[0] == []
 
 
 def test_a_trace_leads_from_a_journal_row_to_everything_and_from_the_nota_to_the_same(
-    read: Read, post: Post, connection: Any
+    read: Read, post: Post, reverse: Reverse, connection: Any
 ) -> None:
     document = post(*builders.EXAMPLE, nomer_nota="SO-1", diotorisasi_at=NOON)
     message = '{"transaksi_id": 1, "shadow_id": 1}'
@@ -283,7 +294,7 @@ def test_a_trace_leads_from_a_journal_row_to_everything_and_from_the_nota_to_the
         body=message,
         available_at=datetime(2026, 3, 10, 5, 0),
     )
-    reverse(connection, "SO-1", "SO-1-R", datetime(2026, 4, 1))
+    reverse("SO-1")
     post(Line("BRG-Q"), nomer_nota="SO-9")
     (journal_row, *_) = builders.rows(
         connection, "SELECT id, posting_id FROM jurnal WHERE nomer_nota = 'SO-1' ORDER BY id"
@@ -363,3 +374,42 @@ def test_a_report_left_in_the_middle_leaves_a_usable_connection(walker: Walker, 
         next(report.rows())
 
     assert read("item")[1].row_count == 3000
+
+
+# ----------------------------------------------------------------------------------------------------------- hints
+
+
+def test_h29_negative_system_stock_is_posted_and_flagged_in_the_report(read: Read, post: Post) -> None:
+    post(Line("A", "-2000", "0", "15"), Line("B", "3", "3", "15"), nomer_nota="SO-1")
+
+    flagged, other = read("variance", nomer_nota="SO-1")[0]
+
+    assert (flagged["nilai_lebih"], other["petunjuk"]) == (D("30000.00"), None)
+    assert "stok sistem negatif (-2.000)" in flagged["petunjuk"]
+
+
+def test_hints_are_about_the_whole_document_whatever_is_filtered(read: Read, post: Post, connection: Any) -> None:
+    lines = [Line("A", "5", "60", "1"), Line("B", "20", "13", "1"), Line("C", "10", "17", "1", gudang_kode="GD-B")]
+    post(*lines, nomer_nota="SO-1")
+    builders.document(connection, lines, nomer_nota="SO-2")
+
+    for nota in ("SO-1", "SO-2"):
+        (row,) = read("variance", nomer_nota=nota, gudang_kode="GD-B")[0]
+        assert "label mungkin tertukar" in row["petunjuk"]
+        (unit, *_) = read("variance", nomer_nota=nota)[0]
+        assert "12 kali" in unit["petunjuk"]
+    assert "12 kali" in read("variance")[0][0]["petunjuk"]
+
+
+def test_an_item_that_other_recent_documents_missed_elsewhere_is_named(
+    read: Read, post: Post, reverse: Reverse
+) -> None:
+    post(Line("A", "11", "3", "1"), nomer_nota="SO-LAMA", gudang_kode="GD-C", diotorisasi_at=NOON - timedelta(days=90))
+    post(Line("A", "11", "3", "1"), nomer_nota="SO-DEKAT", gudang_kode="GD-B", diotorisasi_at=NOON - timedelta(days=9))
+    post(Line("A", "11", "3", "1"), nomer_nota="SO-BALIK", gudang_kode="GD-D", diotorisasi_at=NOON)
+    reverse("SO-BALIK")
+    post(Line("A", "13", "2", "1"), nomer_nota="SO-1", gudang_kode="GD-A", diotorisasi_at=NOON)
+
+    (row,) = read("variance", nomer_nota="SO-1")[0]
+
+    assert row["petunjuk"] == ("barang A juga meleset separuh atau lebih di dokumen lain (gudang GD-B di SO-DEKAT)")

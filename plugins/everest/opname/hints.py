@@ -1,0 +1,244 @@
+"""Smell hints: what in a count looks like a mistake of counting, told to people and never acted upon.
+
+A variance is a fact; a hint is a guess at why: a dozen taken for a piece, a zero too many, two labels exchanged. A hint
+refuses nothing and changes no amount. All limits are exact (whole ten-thousandths, no float) and generous to silence:
+a report in which every line smells is not read. One pass per kind over the lines, so 100,000 lines are no trouble.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from typing import NamedTuple
+
+from everest.opname.amounts import MONEY_CONTEXT, QTY, ZERO_MONEY, format_number
+
+FACTORS = (10, 12, 24, 100, 1000)
+"""Shifted decimals, and pieces to a dozen or a carton of two."""
+
+NEAR_PERCENT = 2
+"""What a ratio may be off its factor: a count in the wrong unit has a true variance of its own."""
+
+FEWEST_MIRRORED = Decimal(2)
+"""Units; that two different items are one off each way is daily business."""
+
+FEWEST_VALUED_LINES = 3
+"""Below that, one line is most of the value of every document."""
+
+FEWEST_FAR_OFF = Decimal(2)
+"""Units; 1 instead of 2 is half, and means nothing."""
+
+MAX_NAMED = 5
+"""Places named in one sentence."""
+
+_WHOLE = 10 ** QTY[1]
+
+
+class HintKind(StrEnum):
+    """UNIT: physical and system quantity differ by a factor of FACTORS. SWAPPED_PLACE: one item, as much too much at
+    one lot or warehouse as too little at another. SWAPPED_LABEL: the same with two items. NEGATIVE_STOCK: the books
+    held less than nothing (H29). DOMINANT: one line is more than half of the document's value. FAR_OFF: one item is
+    counted off by half or more in several warehouses."""
+
+    UNIT = "unit"
+    SWAPPED_PLACE = "swapped_place"
+    SWAPPED_LABEL = "swapped_label"
+    NEGATIVE_STOCK = "negative_stock"
+    DOMINANT = "dominant"
+    FAR_OFF = "far_off"
+
+
+class CountedLine(NamedTuple):
+    """A line that was counted. nilai: its value, signed, in rupiah; None while it has none."""
+
+    baris: int
+    kode_barang: str
+    lot: str
+    gudang_kode: str
+    qty_sistem: Decimal
+    qty_fisik: Decimal
+    nilai: Decimal | None
+
+    @property
+    def selisih(self) -> Decimal:
+        return MONEY_CONTEXT.subtract(self.qty_fisik, self.qty_sistem)
+
+
+class Elsewhere(NamedTuple):
+    """An item that another document counted far off."""
+
+    kode_barang: str
+    gudang_kode: str
+    nomer_nota: str
+
+
+@dataclass(frozen=True)
+class Hint:
+    """baris: the lines it is about. pesan: a sentence for people (Indonesian)."""
+
+    kind: HintKind
+    baris: tuple[int, ...]
+    pesan: str
+
+
+def hints(lines: Iterable[CountedLine], elsewhere: Iterable[Elsewhere] = ()) -> list[Hint]:
+    """Every hint about the counted lines of one document, by line. Lines without variance may be left out: none is
+    about them, unless their system quantity is negative. elsewhere: what `is_far_off` in other recent documents."""
+    counted = sorted(lines, key=lambda line: line.baris)
+    found = [
+        *_negative(counted),
+        *_units(counted),
+        *_swapped(counted),
+        *_dominant(counted),
+        *_far_off(counted, elsewhere),
+    ]
+    return sorted(found, key=lambda hint: (hint.baris, hint.kind))
+
+
+def by_line(found: Iterable[Hint]) -> dict[int, str]:
+    """The sentences of each line, joined."""
+    texts: dict[int, list[str]] = defaultdict(list)
+    for hint in found:
+        for baris in hint.baris:
+            texts[baris].append(hint.pesan)
+    return {baris: "; ".join(sentences) for baris, sentences in texts.items()}
+
+
+def factor_between(qty_sistem: Decimal, qty_fisik: Decimal) -> int | None:
+    """The factor of FACTORS by which two quantities differ, either way, within NEAR_PERCENT; None if there is none."""
+    smaller, larger = sorted((_ten_thousandths(qty_sistem), _ten_thousandths(qty_fisik)))
+    if smaller <= 0:
+        return None
+    for factor in FACTORS:
+        if abs(larger - factor * smaller) * 100 <= NEAR_PERCENT * factor * smaller:
+            return factor
+    return None
+
+
+def is_far_off(qty_sistem: Decimal, qty_fisik: Decimal) -> bool:
+    """Whether the variance is at least half of the larger quantity, and not just a unit."""
+    sistem, fisik = _ten_thousandths(qty_sistem), _ten_thousandths(qty_fisik)
+    selisih = abs(fisik - sistem)
+    return selisih >= FEWEST_FAR_OFF * _WHOLE and 2 * selisih >= max(abs(sistem), abs(fisik))
+
+
+def _ten_thousandths(quantity: Decimal) -> int:
+    return int(quantity.scaleb(QTY[1], MONEY_CONTEXT))
+
+
+def _negative(lines: Sequence[CountedLine]) -> Iterator[Hint]:
+    for line in lines:
+        if line.qty_sistem < 0:
+            text = f"stok sistem negatif ({format_number(line.qty_sistem)}): ada mutasi yang belum atau salah dicatat"
+            yield Hint(HintKind.NEGATIVE_STOCK, (line.baris,), text)
+
+
+def _units(lines: Sequence[CountedLine]) -> Iterator[Hint]:
+    for line in lines:
+        factor = factor_between(line.qty_sistem, line.qty_fisik)
+        if factor is None:
+            continue
+        which, other = "fisik", "sistem"
+        if line.qty_fisik < line.qty_sistem:
+            which, other = other, which
+        guess = "satuan mungkin tertukar" if factor in (12, 24) else "koma desimal atau satuan mungkin salah"
+        text = f"jumlah {which} sekitar {format_number(Decimal(factor))} kali jumlah {other}: {guess}"
+        yield Hint(HintKind.UNIT, (line.baris,), text)
+
+
+def _swapped(lines: Sequence[CountedLine]) -> Iterator[Hint]:
+    """Pairs of the same variance with opposite signs, where there is exactly one of either: first within an item, then
+    among all lines that this did not explain."""
+    explained: set[int] = set()
+    for plus, minus in _pairs(lines, lambda line: (line.kode_barang, line.selisih.copy_abs())):
+        explained |= {plus.baris, minus.baris}
+        amount = format_number(plus.selisih)
+        text = (
+            f"barang {plus.kode_barang} lebih {amount} di {_place(plus)} (baris {plus.baris}) dan kurang {amount} di"
+            f" {_place(minus)} (baris {minus.baris}): lot atau gudang mungkin tertukar"
+        )
+        yield _pair(HintKind.SWAPPED_PLACE, plus, minus, text)
+    rest = [line for line in lines if line.baris not in explained and line.selisih.copy_abs() >= FEWEST_MIRRORED]
+    for plus, minus in _pairs(rest, lambda line: line.selisih.copy_abs()):
+        if plus.kode_barang == minus.kode_barang:
+            continue
+        amount = format_number(plus.selisih)
+        text = (
+            f"{plus.kode_barang} lebih {amount} (baris {plus.baris}) dan {minus.kode_barang} kurang {amount}"
+            f" (baris {minus.baris}): label mungkin tertukar"
+        )
+        yield _pair(HintKind.SWAPPED_LABEL, plus, minus, text)
+
+
+def _pairs(
+    lines: Iterable[CountedLine], key: Callable[[CountedLine], object]
+) -> Iterator[tuple[CountedLine, CountedLine]]:
+    groups: dict[object, list[CountedLine]] = defaultdict(list)
+    for line in lines:
+        if line.selisih:
+            groups[key(line)].append(line)
+    for group in groups.values():
+        if len(group) == 2 and (group[0].selisih > 0) != (group[1].selisih > 0):
+            first, second = group
+            yield (first, second) if first.selisih > 0 else (second, first)
+
+
+def _pair(kind: HintKind, plus: CountedLine, minus: CountedLine, text: str) -> Hint:
+    first, second = sorted((plus.baris, minus.baris))
+    return Hint(kind, (first, second), text)
+
+
+def _place(line: CountedLine) -> str:
+    return f"gudang {line.gudang_kode}" + (f" lot {line.lot}" if line.lot else "")
+
+
+def _dominant(lines: Sequence[CountedLine]) -> Iterator[Hint]:
+    valued = [(line.nilai.copy_abs(), line.baris) for line in lines if line.nilai]
+    if len(valued) < FEWEST_VALUED_LINES:
+        return
+    total = ZERO_MONEY
+    for amount, _ in valued:
+        total = MONEY_CONTEXT.add(total, amount)
+    amount, baris = max(valued)
+    if 2 * amount > total:
+        text = f"baris ini lebih dari separuh nilai dokumen ({len(valued)} baris bernilai)"
+        yield Hint(HintKind.DOMINANT, (baris,), text)
+
+
+def _far_off(lines: Sequence[CountedLine], elsewhere: Iterable[Elsewhere]) -> Iterator[Hint]:
+    here: dict[str, list[CountedLine]] = defaultdict(list)
+    for line in lines:
+        if is_far_off(line.qty_sistem, line.qty_fisik):
+            here[line.kode_barang].append(line)
+    others: dict[str, list[Elsewhere]] = defaultdict(list)
+    for other in elsewhere:
+        if other.kode_barang in here:
+            others[other.kode_barang].append(other)
+    for kode, group in here.items():
+        warehouses = sorted({line.gudang_kode for line in group})
+        if len(warehouses) > 1:
+            text = f"barang {kode} meleset separuh atau lebih di beberapa gudang ({_named(warehouses)})"
+            yield Hint(HintKind.FAR_OFF, tuple(line.baris for line in group), text)
+        places = sorted(
+            {
+                f"{other.gudang_kode} di {other.nomer_nota}"
+                for other in others[kode]
+                if other.gudang_kode not in warehouses
+            }
+        )
+        if places:
+            text = f"barang {kode} juga meleset separuh atau lebih di dokumen lain (gudang {_named(places)})"
+            yield Hint(HintKind.FAR_OFF, tuple(line.baris for line in group), text)
+
+
+def _named(names: Sequence[str]) -> str:
+    more = len(names) - MAX_NAMED
+    return ", ".join(names[:MAX_NAMED]) + (f" dan {more} lagi" if more > 0 else "")
+
+
+def far_off_items(lines: Iterable[CountedLine]) -> list[str]:
+    """The items that are far off, in line order: what to look for in other documents."""
+    return list(dict.fromkeys(line.kode_barang for line in lines if is_far_off(line.qty_sistem, line.qty_fisik)))
