@@ -279,6 +279,22 @@ def test_pause_answer_and_resume(world: World) -> None:
     assert world.status(run_id) == "completed"
 
 
+def test_a_dag_run_that_ends_under_a_pause_does_not_lose_the_time_of_the_question(world: World) -> None:
+    judge = Judge(timeout=timedelta(days=2))
+    run_id = world.begin(judge.flow())
+    with world.transaction() as tx:
+        engine.announce_next(tx, tx.runs.lock(run_id))
+    ticket = world.deliver()
+    world.do(run_id, control.pause)
+    assert isinstance(world.step(ticket, "judge"), Leave)
+
+    world.act(run_id, control.resume)
+
+    assert (world.status(run_id), len(world.messages(run_id)), len(judge.seen)) == ("waiting_for_signal", 1, 1)
+    world.pass_time(timedelta(days=2))
+    assert judge.seen[-1] is not None and judge.seen[-1].outcome == "timeout"
+
+
 def test_a_question_asked_while_paused_is_there_after_the_resume(world: World) -> None:
     judge = Judge()
     run_id = world.start(judge.flow())

@@ -99,6 +99,7 @@ def resume(tx: Transaction, definition: Definition, run_id: int, actor: str = SY
         tx.runs.save(run)
     elif run.waiting is not None and not waits.may_go_on(tx, definition, run):
         answer = {"status": "waiting", "code": 202, "message": run.waiting.get("message", "menunggu")}
+        run.wakes_at = run.waiting["until"]  # a DAG run that ended under the pause did not keep it
         tx.runs.save(run)
         tx.runs.announce(run, Outcome("WAITING", {**answer, **waits.shown(run.waiting)}))
         if run.wakes_at is not None:

@@ -14,6 +14,7 @@ from everest.workflow import control, engine, pointer
 from everest.workflow.builder import workflow
 from everest.workflow.definition import Definition
 from everest.workflow.engine import Leave
+from everest.workflow.questions import ask_decision
 from ingest_consumer import shadow as jobs
 from tests import builders
 from tests.integration.reconciler.world import LONG_AGO, World, note
@@ -160,6 +161,50 @@ def test_a_timer_whose_message_was_lost_behind_the_relay_is_sent_again(world: Wo
     assert world.reconciler().round() == 1
     assert (world.row(shadow_id)["requeued"], len(world.unsent())) == (1, 1)
     assert world.run_of(shadow_id)["status"] == "waiting_for_signal"
+
+
+def asks(state: dict[str, Any], step: Any) -> dict[str, Any] | None:
+    """A plain step that asks a person, and notes what came of it."""
+    if step.decision is None:
+        return ask_decision(["why"], "evidence", timeout=timedelta(hours=1))
+    return note(step.decision.outcome)(state, step)
+
+
+ASKS = workflow("asks").then(asks, name="judge").build()
+
+
+def test_08_the_time_of_a_steps_own_question_is_kept_without_its_outbox_row(world: World) -> None:
+    shadow_id = parked(world, ASKS, "judge")
+    world.execute("DELETE FROM outbox")
+    reconciler = world.reconciler()
+    assert reconciler.round() == 0, "its time has not come"
+    world.age(timedelta(hours=2))
+
+    assert reconciler.round() == 1
+    assert (world.status(shadow_id), len(world.unsent())) == ("PENDING", 1)
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_22_a_dag_run_that_died_at_a_steps_question_begins_again(world: World, is_answered: bool) -> None:
+    shadow_id = parked(world, ASKS, "judge")
+    if is_answered:
+        world.act(shadow_id, control.approve, "sari")
+    else:
+        with world.database.transaction() as tx:
+            engine.announce_next(tx, tx.runs.lock(world.run_of(shadow_id)["id"]))
+    ticket = world.claimed(shadow_id)
+    with world.database.transaction() as tx:
+        assert isinstance(engine.begin(tx, ASKS, ticket, "judge"), engine.Go)
+    world.airflow.has(ticket.dag_run_id, "failed")
+    world.age(timedelta(seconds=30))
+
+    assert world.reconciler().round() == 1
+
+    world.step(world.claimed(shadow_id), "judge", ASKS)
+    if is_answered:
+        assert (world.status(shadow_id), world.effects()) == ("COMPLETED", ["approved"])
+    else:
+        assert (world.status(shadow_id), world.run_of(shadow_id)["wait_sequence"]) == ("WAITING", 1)
 
 
 def test_22_a_dag_run_that_died_on_its_way_into_a_decided_wait_begins_again(world: World) -> None:
