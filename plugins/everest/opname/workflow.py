@@ -12,8 +12,9 @@ from everest.workflow.definition import Definition
 DOC = """Posts one authorised stock count (nota) into the journal and the stock card.
 
 Each task is one database transaction. Clearing a failed task tries it again; a task that has done its work is never
-done twice. What a document's status is, and why, stands in `rabbit_publish_shadow`; `python -m everest status NOTA`
-shows it.
+done twice. A count with late movements or values above the limits ends its DAG run after the first task, green, and
+waits for a person (`python -m everest approvals`); the answer begins the next DAG run. What a document's status is, and
+why, stands in `rabbit_publish_shadow`; `python -m everest status NOTA` shows it.
 """
 
 REVERSAL_DOC = """Reverses one posted stock count (nota): journal and stock card, mirrored, as a document of its own.
