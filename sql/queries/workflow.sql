@@ -33,6 +33,23 @@ LEFT JOIN workflow_steps s
 WHERE r.id = :run_id
 FOR UPDATE;
 
+-- name: standing(run_id, step, branch)^
+-- Where a run stands and who owns it, and how a step (or slot) of its visit does; no state is read.
+SELECT r.id, r.status, r.current_step, r.visit, r.n, r.dag_run_id, s.status AS step_status, s.attempt AS step_attempt
+FROM workflow_runs r
+LEFT JOIN workflow_steps s
+       ON s.workflow_id = r.id AND s.step = :step AND s.visit = r.visit AND s.branch = :branch
+WHERE r.id = :run_id;
+
+-- name: lock_standing(run_id, step, branch)^
+-- The same, held until the transaction ends.
+SELECT r.id, r.status, r.current_step, r.visit, r.n, r.dag_run_id, s.status AS step_status, s.attempt AS step_attempt
+FROM workflow_runs r
+LEFT JOIN workflow_steps s
+       ON s.workflow_id = r.id AND s.step = :step AND s.visit = r.visit AND s.branch = :branch
+WHERE r.id = :run_id
+FOR UPDATE;
+
 -- name: find_run(workflow, idempotency_key)$
 -- The run that holds a key.
 SELECT id FROM workflow_runs WHERE workflow = :workflow AND idempotency_key = :idempotency_key;
@@ -93,19 +110,16 @@ SELECT id FROM workflow_runs WHERE parent_id = :run_id AND parent_step = :step A
 -- Runs that were started under a group key.
 SELECT id FROM workflow_runs WHERE group_key = :group_key ORDER BY id;
 
--- name: begin_attempt(run_id, step, visit, branch, n)!
--- Raises the attempt counter of a step in a visit; the newest attempt owns the right to commit. LAST_INSERT_ID() is
--- the attempt, unless the row is new.
+-- name: first_attempt(run_id, step, visit, branch, attempt, n)!
+-- A step, branch or slot begins in a visit. There is no record of it yet: a second one would be an error.
 INSERT INTO workflow_steps (workflow_id, step, visit, branch, status, attempt, n, started_at)
-VALUES (:run_id, :step, :visit, :branch, 'running', 1, :n, UTC_TIMESTAMP(6))
-ON DUPLICATE KEY UPDATE
-    attempt = LAST_INSERT_ID(attempt + 1), n = VALUES(n), status = 'running', error = NULL, started_at = UTC_TIMESTAMP(6),
-    finished_at = NULL;
+VALUES (:run_id, :step, :visit, :branch, 'running', :attempt, :n, UTC_TIMESTAMP(6));
 
--- name: first_attempt(run_id, step, visit, n)!
--- The first attempt of a step that the pointer has just reached: there is no record of it in this visit.
-INSERT INTO workflow_steps (workflow_id, step, visit, branch, status, attempt, n, started_at)
-VALUES (:run_id, :step, :visit, '', 'running', 1, :n, UTC_TIMESTAMP(6));
+-- name: next_attempt(run_id, step, visit, branch, attempt, n)!
+-- It begins again; the newest attempt owns the right to commit.
+UPDATE workflow_steps
+SET attempt = :attempt, n = :n, status = 'running', error = NULL, started_at = UTC_TIMESTAMP(6), finished_at = NULL
+WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND branch = :branch;
 
 -- name: get_step(run_id, step, visit, branch)^
 -- The record of a step in a visit.
@@ -189,17 +203,12 @@ UPDATE workflow_items
 SET status = 'running', attempt = attempt + 1, slot = :slot, n = :n, started_at = UTC_TIMESTAMP(6)
 WHERE id = :id;
 
--- name: get_item(run_id, step, visit, item_index)^
--- One item.
-SELECT item_index, status, attempt, item, output, error
-FROM workflow_items
-WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND item_index = :item_index;
-
--- name: finish_item(run_id, step, visit, item_index, status, output, error)!
--- How an item's newest try ended.
+-- name: finish_item(run_id, step, visit, item_index, attempt, status, output, error)!
+-- How an item's try ended, if it is still the newest.
 UPDATE workflow_items
 SET status = :status, output = :output, error = :error, finished_at = UTC_TIMESTAMP(6)
-WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND item_index = :item_index;
+WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND item_index = :item_index
+  AND status = 'running' AND attempt = :attempt;
 
 -- name: items_left(run_id, step, visit)$
 -- Whether an item has not succeeded: three looks into the index.

@@ -165,7 +165,7 @@ class Chaos(Inline):
             try:
                 with self.database.transaction() as tx:
                     context = StepContext(
-                        tx, tx.now, token.run_id, step, token.visit, token.attempt, ticket.shadow_id, token.dag_run_id,
+                        tx, token.run_id, step, token.visit, token.attempt, ticket.shadow_id, token.dag_run_id,
                         token.n, branch,
                     )  # fmt: skip
                     output = engine.handler_of(definition.step(step), branch)(dict(start.state), context)

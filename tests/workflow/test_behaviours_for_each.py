@@ -90,10 +90,7 @@ def test_025_the_winner_is_the_item_that_finished_first(world: World) -> None:
 
     for slot in ("1", "0"):
         with world.transaction() as tx:
-            run, waiters = engine.owned(tx, built, slots[slot].token)
-            result = fanout.settle_item(tx, built, run, built.step("work"), slots[slot].token, items[slot], {})
-            if result is not None:
-                engine.ended(tx, run, waiters, result)
+            engine.settle_item(tx, built, built.step("work"), slots[slot].token, items[slot], {})
 
     assert (world.status(run_id), world.state(run_id)["each"]["winner"]) == ("completed", 1)
 

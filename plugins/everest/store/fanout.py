@@ -10,7 +10,7 @@ from typing import Any
 
 from everest.store.database import Connection, Statements, last_insert_id, load_queries
 from everest.workflow import codec
-from everest.workflow.ports import Compensation, Item, ItemCounts, Run, Signal
+from everest.workflow.ports import Compensation, Item, ItemCounts, Run, Signal, Standing
 
 QUERIES = load_queries("workflow")
 ITEMS_PER_STATEMENT = 5_000
@@ -64,29 +64,34 @@ class MysqlFanout:
         QUERIES.claim_item(self._conn, id=row["id"], slot=slot, n=n)
         return _item({**row, "status": "running", "attempt": row["attempt"] + 1})
 
-    def item(self, run_id: int, step: str, visit: int, index: int) -> Item | None:
-        row = QUERIES.get_item(self._conn, run_id=run_id, step=step, visit=visit, item_index=index)
-        return None if row is None else _item(row)
-
     def finish_item(
-        self, run: Run, step: str, index: int, status: str, output: Any, error: dict[str, Any] | None
-    ) -> None:
-        QUERIES.finish_item(
+        self,
+        run: Run | Standing,
+        step: str,
+        index: int,
+        attempt: int,
+        status: str,
+        output: Any,
+        error: dict[str, Any] | None,
+    ) -> bool:
+        changed: int = QUERIES.finish_item(
             self._conn,
             item_index=index,
+            attempt=attempt,
             status=status,
             output=None if output is None else codec.dumps(output),
             error=None if error is None else codec.dumps(error),
             **_visit(run, step),
         )
+        return changed == 1
 
     def others_at_work(self, run: Run, step: str, branch: str) -> bool:
         return bool(QUERIES.others_at_work(self._conn, n=run.n, branch=branch, **_visit(run, step)))
 
-    def all_succeeded(self, run: Run, step: str) -> bool:
+    def all_succeeded(self, run: Run | Standing, step: str) -> bool:
         return not QUERIES.items_left(self._conn, **_visit(run, step))
 
-    def count_items(self, run: Run, step: str) -> ItemCounts:
+    def count_items(self, run: Run | Standing, step: str) -> ItemCounts:
         counts = {row["status"]: row["n"] for row in QUERIES.count_items(self._conn, **_visit(run, step))}
         return ItemCounts(sum(counts.values()), counts.get("succeeded", 0), counts.get("failed", 0))
 
@@ -179,7 +184,7 @@ class MysqlFanout:
         )
 
 
-def _visit(run: Run, step: str) -> dict[str, Any]:
+def _visit(run: Run | Standing, step: str) -> dict[str, Any]:
     return {"run_id": run.id, "step": step, "visit": run.visit}
 
 

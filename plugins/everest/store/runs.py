@@ -12,12 +12,10 @@ from everest.store.database import last_insert_id
 from everest.store.fanout import QUERIES as _QUERIES
 from everest.store.fanout import MysqlFanout
 from everest.workflow import codec
-from everest.workflow.ports import Outcome, Run, ShadowRow, StepRecord, Try
+from everest.workflow.ports import Outcome, Run, ShadowRow, Standing, StepRecord, Try
 from ingest_consumer import shadow as jobs
 
 _RUN_JSON = ("payload", "state", "waiting", "counters", "error")
-ROWS_OF_AN_INSERT = 1
-"""What INSERT ... ON DUPLICATE KEY UPDATE counts for a new row; a changed one counts 2."""
 _RUN_INSTANTS = ("wakes_at", "deadline_at", "paused_at", "created_at", "updated_at", "finished_at")
 
 
@@ -39,10 +37,18 @@ class MysqlRunStore(MysqlFanout):
         row = _QUERIES.lock_run_and_step(self._conn, run_id=run_id, step=step, branch=branch)
         if row is None:
             raise DocumentMissing(f"workflow run {run_id} does not exist")
-        status, attempt = row.pop("step_status"), row.pop("step_attempt")
+        tried = _try(row)
         run = self._run(row)
         assert run is not None
-        return run, None if status is None else Try(status, attempt)
+        return run, tried
+
+    def standing(self, run_id: int, step: str, branch: str, lock: bool = False) -> tuple[Standing | None, Try | None]:
+        query = _QUERIES.lock_standing if lock else _QUERIES.standing
+        row = query(self._conn, run_id=run_id, step=step, branch=branch)
+        if row is None:
+            return None, None
+        tried = _try(row)
+        return Standing(**row), tried
 
     def find(self, workflow: str, key: str) -> int | None:
         found = _QUERIES.find_run(self._conn, workflow=workflow, idempotency_key=key)
@@ -139,13 +145,9 @@ class MysqlRunStore(MysqlFanout):
 
     # ------------------------------------------------------------------------------------------------ steps
 
-    def begin_attempt(self, run: Run, step: str, branch: str) -> int:
-        at = {"run_id": run.id, "step": step, "visit": run.visit, "branch": branch}
-        is_new = _QUERIES.begin_attempt(self._conn, n=run.n, **at) == ROWS_OF_AN_INSERT
-        return 1 if is_new else last_insert_id(self._conn)
-
-    def first_attempt(self, run: Run, step: str) -> None:
-        self._write(_QUERIES.first_attempt, run_id=run.id, step=step, visit=run.visit, n=run.n)
+    def begin_attempt(self, run: Run, step: str, branch: str, attempt: int = 1) -> None:
+        query = _QUERIES.first_attempt if attempt == 1 else _QUERIES.next_attempt
+        self._write(query, run_id=run.id, step=step, visit=run.visit, branch=branch, attempt=attempt, n=run.n)
 
     def step(self, run_id: int, step: str, visit: int, branch: str) -> StepRecord | None:
         row = _QUERIES.get_step(self._conn, run_id=run_id, step=step, visit=visit, branch=branch)
@@ -273,6 +275,12 @@ class MysqlRunStore(MysqlFanout):
 
     def rerun(self, shadow_id: int, actor: str, reason: str | None) -> str:
         return jobs.rerun(self._conn, shadow_id, actor, reason)
+
+
+def _try(row: dict[str, Any]) -> Try | None:
+    """Takes the step's columns out of the row."""
+    status, attempt = row.pop("step_status"), row.pop("step_attempt")
+    return None if status is None else Try(status, attempt)
 
 
 def _carrier(run: Run) -> int:

@@ -16,7 +16,7 @@ from everest.workflow import codec, fanout, pointer, questions, starts, waits
 from everest.workflow import definition as d
 from everest.workflow.definition import NEXT_STEP, Definition, Step
 from everest.workflow.pointer import announce_next, cancel_run, describe, fail_run
-from everest.workflow.ports import FINAL, WAITING, Outcome, Run, Transaction
+from everest.workflow.ports import FINAL, WAITING, Outcome, Run, ShadowRow, Standing, Transaction, Try
 from everest.workflow.starts import Dispatched, dispatch
 from everest.workflow.ticket import (
     Fenced,
@@ -83,7 +83,7 @@ def begin(
     if shadow is not None and shadow.workflow_id is None and shadow.dag_run_id != ticket.dag_run_id:
         # Started by hand in Airflow: no message stands for this DAG run, so nobody would look after it.
         return Leave(f"DAG run {ticket.dag_run_id} was not announced for job {shadow.id}; jobs start through the queue")
-    run, stranger = find_run(tx, definition, ticket)
+    run, newest, stranger = _find(tx, definition, ticket, shadow, step_name, branch)
     if stranger:
         return second_row(tx, run, ticket)
     if run.dag_run_id != ticket.dag_run_id:
@@ -105,18 +105,16 @@ def begin(
     if run.status == "failed":
         if run.compensation:
             return Leave("the workflow failed and was compensated")
-        own = tx.runs.step(run.id, step_name, run.visit, branch)
-        if not is_cleared and (own is None or own.status != "failed"):
+        if not is_cleared and (newest is None or newest.status != "failed"):
             return Leave("the workflow has failed")
         pointer.reopen(tx, run)
         if isinstance(step, d.ForEach):
             tx.runs.reopen_items(run, step_name)
-    if branch and isinstance(step, d.Parallel):
-        record = tx.runs.step(run.id, step_name, run.visit, branch)
-        if record is not None and record.status == "completed":
-            return Replay()
-    attempt = tx.runs.begin_attempt(run, step_name, branch)
+    if branch and isinstance(step, d.Parallel) and newest is not None and newest.status == "completed":
+        return Replay()
+    attempt = 1 + (newest.attempt if newest else 0)
     with tx.runs.at_once():
+        tx.runs.begin_attempt(run, step_name, branch, attempt)
         tx.runs.set_shadow(ticket.shadow_id, Outcome("PROCESSING"), step_name)
         tx.runs.add_event(run, "started", step_name, attempt, {"branch": branch} if branch else None)
     decision = questions.decision_of(run, tx.now) if run.waiting else None
@@ -141,7 +139,14 @@ def _other_definition(tx: Transaction, run: Run, definition: Definition, older: 
 def find_run(tx: Transaction, definition: Definition, ticket: Ticket) -> tuple[Run, bool]:
     """The locked run of this ticket, and whether its shadow row is a second one for a run that others carry.
     A foreign row gets its run here, made or found. Raises DocumentMissing when no such job exists."""
-    shadow = tx.runs.shadow(ticket.shadow_id)
+    run, _, stranger = _find(tx, definition, ticket, tx.runs.shadow(ticket.shadow_id), "", "")
+    return run, stranger
+
+
+def _find(
+    tx: Transaction, definition: Definition, ticket: Ticket, shadow: ShadowRow | None, step: str, branch: str
+) -> tuple[Run, Try | None, bool]:
+    """As `find_run`, with the newest attempt of a step."""
     if shadow is None:
         raise DocumentMissing(f"shadow row {ticket.shadow_id} does not exist")
     run_id = shadow.workflow_id
@@ -154,16 +159,16 @@ def find_run(tx: Transaction, definition: Definition, ticket: Ticket) -> tuple[R
         run.carrier_shadow_id = shadow.id
         run.dag_run_id, run.n = ticket.dag_run_id, ticket.n
         run_id = tx.runs.insert(run)
-    run = tx.runs.lock(run_id)
+    run, newest = tx.runs.lock_try(run_id, step, branch)
     if run.workflow != definition.name:
         raise DefinitionError(f"shadow row {shadow.id} belongs to workflow {run.workflow}, not {definition.name}")
     if shadow.workflow_id is not None:
-        return run, False
+        return run, newest, False
     tx.runs.shadow(ticket.shadow_id, lock=True)
     if run.carrier_shadow_id != shadow.id:
-        return run, True
+        return run, newest, True
     tx.runs.link_shadow(shadow.id, run.id)
-    return run, False
+    return run, newest, False
 
 
 def second_row(tx: Transaction, run: Run, ticket: Ticket) -> Leave:
@@ -278,21 +283,55 @@ def _repeat(run: Run, definition: Definition, step: d.Repeat) -> dict[str, Any]:
 
 def owned(tx: Transaction, definition: Definition, token: Token) -> tuple[Run, list[Run]]:
     """The locked run, if this try may still commit, and, where its end may be near, those that wait for it."""
+    waiters = _hold_waiters(tx, definition, token)
+    run, newest = tx.runs.lock_try(token.run_id, token.step, token.branch)
+    _check_owner(definition, run, newest, token, questions.is_asked_here(run))
+    return run, [tx.runs.lock(one) for one in waiters]
+
+
+def _hold_waiters(tx: Transaction, definition: Definition, token: Token) -> list[int]:
+    """At the last step the run may end, which those that wait for it have to learn: all are locked by ascending id."""
     is_last = definition.index(token.step) == len(definition.steps) - 1
-    waiters: list[Run] = []
-    if is_last and tx.runs.waiters(token.run_id):
-        _, waiters = pointer.lock_with_waiters(tx, token.run_id)
-    run, record = tx.runs.lock_try(token.run_id, token.step, token.branch)
+    waiters = tx.runs.waiters(token.run_id) if is_last else []
+    if waiters:
+        tx.runs.hold([token.run_id, *waiters])
+    return waiters
+
+
+def _check_owner(
+    definition: Definition, run: Run | Standing, newest: Try | None, token: Token, asked: bool = False
+) -> None:
+    """Raises Fenced."""
     if run.dag_run_id != token.dag_run_id:
         raise Fenced(f"DAG run {run.dag_run_id} owns this workflow now")
-    at_wait = run.status in WAITING and (definition.step(token.step).waits or questions.is_asked_here(run))
+    at_wait = run.status in WAITING and (asked or definition.step(token.step).waits)
     if run.status not in ("running", "paused") and not at_wait:
         raise Fenced(f"the workflow is {run.status}")
     if run.current_step != token.step or run.visit != token.visit:
         raise Fenced(f"the workflow stands at {run.current_step}, visit {run.visit}")
-    if record is None or record.attempt != token.attempt or record.status == "completed":
+    if newest is None or newest.attempt != token.attempt or newest.status == "completed":
         raise Fenced("a newer try of this step has begun or ended")
-    return run, waiters
+
+
+def settle_item(
+    tx: Transaction,
+    definition: Definition,
+    step: d.ForEach,
+    token: Token,
+    claimed: fanout.Claimed,
+    output: dict[str, Any] | None,
+) -> Result | None:
+    """Records an item in the transaction that holds its handler's writes; returns a result when that settles the step.
+    The run's state is read only then. Raises Fenced."""
+    _hold_waiters(tx, definition, token)
+    standing, newest = tx.runs.standing(token.run_id, token.step, token.branch, lock=True)
+    if standing is None:
+        raise DocumentMissing(f"workflow run {token.run_id} does not exist")
+    _check_owner(definition, standing, newest, token)
+    if not fanout.finish_item(tx, standing, step, claimed, output):
+        return None
+    run, waiters = owned(tx, definition, token)
+    return ended(tx, run, waiters, fanout.settle(tx, definition, run, step, token))
 
 
 def ended(tx: Transaction, run: Run, waiters: list[Run], result: Result) -> Result:

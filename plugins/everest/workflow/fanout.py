@@ -13,7 +13,7 @@ from everest.errors import DocumentRefused, EverestError
 from everest.workflow import definition as d
 from everest.workflow import pointer, questions, state
 from everest.workflow.definition import NEXT_STEP, Definition
-from everest.workflow.ports import ItemCounts, Run, Transaction
+from everest.workflow.ports import ItemCounts, Run, Standing, Transaction
 from everest.workflow.ticket import Fenced, Forward, ItemFailed, ItemFenced, Leave, Replay, Token
 
 
@@ -91,49 +91,53 @@ def expand(tx: Transaction, definition: Definition, run: Run, step: d.ForEach, t
 def is_settled(tx: Transaction, token: Token) -> bool:
     """Whether the step was completed by another slot since this one began: its work is not needed any more, and
     that is no failure."""
-    run = tx.runs.get(token.run_id)
-    return run is None or (run.current_step, run.visit) != (token.step, token.visit)
+    standing, _ = tx.runs.standing(token.run_id, token.step, token.branch)
+    return standing is None or (standing.current_step, standing.visit) != (token.step, token.visit)
 
 
 def claim(tx: Transaction, step: d.ForEach, token: Token) -> Claimed | Leave | None:
     """The next item for this slot; None when all are done or in other hands, or the step is over. Raises Fenced when
     a newer try of this slot has begun."""
-    run = tx.runs.get(token.run_id)
+    run, newest = tx.runs.standing(token.run_id, step.name, token.branch)
     if run is not None and run.status == "paused":
-        run = tx.runs.lock(token.run_id)
-    if run is None or run.dag_run_id != token.dag_run_id or is_settled(tx, token):
+        return _leave_paused_items(tx, step, token)
+    if run is None or not _stands_at(run, token) or run.status != "running":
         return None
-    if run.status == "paused":
-        return leave_paused(tx, run, step, token.branch)
-    if run.status != "running":
-        return None
-    record = tx.runs.step(run.id, step.name, token.visit, token.branch)
-    if record is None or record.attempt != token.attempt:
+    if newest is None or newest.attempt != token.attempt:
         raise Fenced("a newer try of this slot has begun")
     found = tx.runs.claim_item(run.id, step.name, token.visit, token.branch, token.n)
     return None if found is None else Claimed(found.index, found.attempt, found.item)
 
 
-def settle_item(
-    tx: Transaction,
-    definition: Definition,
-    run: Run,
-    step: d.ForEach,
-    token: Token,
-    claimed: Claimed,
-    output: dict[str, Any] | None,
-) -> Forward | Leave | None:
-    """Records an item; returns a result when that settles the step."""
-    _own_item(tx, run, step, claimed)
+def _leave_paused_items(tx: Transaction, step: d.ForEach, token: Token) -> Leave | None:
+    run = tx.runs.lock(token.run_id)
+    if run.status != "paused" or not _stands_at(run, token):
+        return None
+    return leave_paused(tx, run, step, token.branch)
+
+
+def _stands_at(run: Run | Standing, token: Token) -> bool:
+    place = (run.dag_run_id, run.current_step, run.visit)
+    return place == (token.dag_run_id, token.step, token.visit)
+
+
+def finish_item(
+    tx: Transaction, run: Standing, step: d.ForEach, claimed: Claimed, output: dict[str, Any] | None
+) -> bool:
+    """Records an item that succeeded. Whether that settles the step. Raises ItemFenced."""
     questions.refuse(step.name, output, f"item {claimed.index}")
-    tx.runs.finish_item(run, step.name, claimed.index, "succeeded", state.public_part(output or {}), None)
-    if step.mode == "all" and not tx.runs.all_succeeded(run, step.name):
-        return None
+    public = state.public_part(output or {})
+    if not tx.runs.finish_item(run, step.name, claimed.index, claimed.attempt, "succeeded", public, None):
+        raise _fenced(step, claimed)
+    if step.mode == "all":
+        return tx.runs.all_succeeded(run, step.name)
     counts = tx.runs.count_items(run, step.name)
-    needed = {"all": counts.total, "first_success": 1, "quorum": step.quorum or 1}[step.mode]
-    if counts.succeeded < needed:
-        return None
-    aggregate = _aggregate(tx, run, step, counts)
+    return counts.succeeded >= _needed(step, counts)
+
+
+def settle(tx: Transaction, definition: Definition, run: Run, step: d.ForEach, token: Token) -> Forward | Leave:
+    """Moves the pointer past a step whose items are settled."""
+    aggregate = _aggregate(tx, run, step, tx.runs.count_items(run, step.name))
     reduced: dict[str, Any] = {}
     if step.reducer is not None:
         reduced = step.reducer({**state.public_part(run.state), **aggregate}, pointer.context(tx, run)) or {}
@@ -144,29 +148,31 @@ def fail_item(
     tx: Transaction, definition: Definition, run: Run, step: d.ForEach, claimed: Claimed, error: Exception, tries: int
 ) -> ItemFailed | None:
     """Puts the item back for another try, or records its failure. Returns an error when the whole step has failed."""
-    _own_item(tx, run, step, claimed)
     told = pointer.diagnosis(error)
     detail = {key: told[key] for key in ("code", "message", "type")}
-    tx.runs.add_event(run, "failed", step.name, claimed.attempt, {**told, "index": claimed.index})
     permanent = isinstance(error, EverestError) and not error.retryable
-    if not permanent and tries < definition.options.max_attempts:
-        tx.runs.finish_item(run, step.name, claimed.index, "pending", None, detail)
+    is_last = permanent or tries >= definition.options.max_attempts
+    status = "failed" if is_last else "pending"
+    if not tx.runs.finish_item(run, step.name, claimed.index, claimed.attempt, status, None, detail):
+        raise _fenced(step, claimed)
+    tx.runs.add_event(run, "failed", step.name, claimed.attempt, {**told, "index": claimed.index})
+    if not is_last:
         tx.runs.add_event(run, "retried", step.name, claimed.attempt, {**detail, "index": claimed.index})
         return None
-    tx.runs.finish_item(run, step.name, claimed.index, "failed", None, detail)
     counts = tx.runs.count_items(run, step.name)
-    needed = {"all": counts.total, "first_success": 1, "quorum": step.quorum or 1}[step.mode]
-    if counts.total - counts.failed >= needed:
+    if counts.total - counts.failed >= _needed(step, counts):
         return None
     failure = ItemFailed(f"langkah {step.name}: item {claimed.index} gagal: {told['message']}")
     failure.code = told["code"]
     return failure
 
 
-def _own_item(tx: Transaction, run: Run, step: d.ForEach, claimed: Claimed) -> None:
-    held = tx.runs.item(run.id, step.name, run.visit, claimed.index)
-    if held is None or held.status != "running" or held.attempt != claimed.attempt:
-        raise ItemFenced(f"item {claimed.index} of step {step.name} is in other hands")
+def _needed(step: d.ForEach, counts: ItemCounts) -> int:
+    return {"all": counts.total, "first_success": 1, "quorum": step.quorum or 1}[step.mode]
+
+
+def _fenced(step: d.ForEach, claimed: Claimed) -> ItemFenced:
+    return ItemFenced(f"item {claimed.index} of step {step.name} is in other hands")
 
 
 def _aggregate(tx: Transaction, run: Run, step: d.ForEach, counts: ItemCounts) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from everest.workflow.ports import (
     Run,
     ShadowRow,
     Signal,
+    Standing,
     StepRecord,
     Try,
 )
@@ -159,6 +160,14 @@ class MemoryRunStore:
         record = self.step(run_id, step, run.visit, branch)
         return run, None if record is None else Try(record.status, record.attempt)
 
+    def standing(self, run_id: int, step: str, branch: str, lock: bool = False) -> tuple[Standing | None, Try | None]:
+        run = self._t.runs.get(run_id)
+        if run is None:
+            return None, None
+        record = self.step(run_id, step, run.visit, branch)
+        standing = Standing(run.id, run.status, run.current_step, run.visit, run.n, run.dag_run_id)
+        return standing, None if record is None else Try(record.status, record.attempt)
+
     def find(self, workflow: str, key: str) -> int | None:
         for run in self._t.runs.values():
             if (run.workflow, run.idempotency_key) == (workflow, key):
@@ -211,16 +220,11 @@ class MemoryRunStore:
 
     # ------------------------------------------------------------------------------------------------- steps
 
-    def begin_attempt(self, run: Run, step: str, branch: str) -> int:
+    def begin_attempt(self, run: Run, step: str, branch: str, attempt: int = 1) -> None:
         key = (run.id, step, run.visit, branch)
-        old = self._t.steps.get(key)
-        attempt = (old.attempt if old else 0) + 1
+        newest = self._t.steps[key].attempt if key in self._t.steps else 0
+        assert attempt == newest + 1, f"attempt {attempt} of step {step} comes after {newest}"
         self._t.steps[key] = StepRecord(step, run.visit, branch, "running", attempt, run.n, None)
-        return attempt
-
-    def first_attempt(self, run: Run, step: str) -> None:
-        attempt = self.begin_attempt(run, step, "")
-        assert attempt == 1, f"step {step} of visit {run.visit} was begun before the pointer came"
 
     def step(self, run_id: int, step: str, visit: int, branch: str) -> StepRecord | None:
         return self._t.steps.get((run_id, step, visit, branch))
@@ -245,7 +249,7 @@ class MemoryRunStore:
 
     # ------------------------------------------------------------------------------------------------- items
 
-    def _items(self, run: Run, step: str) -> dict[int, dict[str, Any]]:
+    def _items(self, run: Run | Standing, step: str) -> dict[int, dict[str, Any]]:
         return self._t.items.setdefault((run.id, step, run.visit), {})
 
     def add_items(self, run: Run, step: str, items: Sequence[Any]) -> None:
@@ -286,20 +290,27 @@ class MemoryRunStore:
                 return _item(one)
         return None
 
-    def item(self, run_id: int, step: str, visit: int, index: int) -> Item | None:
-        one = self._t.items.get((run_id, step, visit), {}).get(index)
-        return None if one is None else _item(one)
-
     def finish_item(
-        self, run: Run, step: str, index: int, status: str, output: Any, error: dict[str, Any] | None
-    ) -> None:
+        self,
+        run: Run | Standing,
+        step: str,
+        index: int,
+        attempt: int,
+        status: str,
+        output: Any,
+        error: dict[str, Any] | None,
+    ) -> bool:
+        held = self._items(run, step).get(index)
+        if held is None or (held["status"], held["attempt"]) != ("running", attempt):
+            return False
         order = 1 + max(one["order"] for one in self._items(run, step).values())
         self._items(run, step)[index] |= {"status": status, "output": _plain(output), "error": error, "order": order}
+        return True
 
-    def all_succeeded(self, run: Run, step: str) -> bool:
+    def all_succeeded(self, run: Run | Standing, step: str) -> bool:
         return all(one["status"] == "succeeded" for one in self._items(run, step).values())
 
-    def count_items(self, run: Run, step: str) -> ItemCounts:
+    def count_items(self, run: Run | Standing, step: str) -> ItemCounts:
         statuses = [one["status"] for one in self._items(run, step).values()]
         return ItemCounts(len(statuses), statuses.count("succeeded"), statuses.count("failed"))
 

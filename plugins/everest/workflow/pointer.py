@@ -80,7 +80,7 @@ def advance(
             tx.runs.save(run)
             tx.runs.set_shadow(carrier(run), Outcome("PROCESSING"), run.current_step)
             if begins == run.current_step:
-                tx.runs.first_attempt(run, begins)
+                tx.runs.begin_attempt(run, begins, "")
                 tx.runs.add_event(run, "started", begins, 1, None)
         return Forward(run.current_step)
     _completed(tx, run, step, token, public)
@@ -239,7 +239,6 @@ def context(tx: Transaction, run: Run) -> StepContext:
     """The context of a handler that runs about a run, not as a try of a step."""
     return StepContext(
         tx=tx,
-        now=tx.now,
         workflow_id=run.id,
         step=run.current_step or "",
         visit=run.visit,

@@ -82,6 +82,18 @@ class StepRecord:
 
 
 @dataclass(frozen=True)
+class Standing:
+    """Where a run stands and who owns it, without its state: what is asked again for each of thousands of items."""
+
+    id: int
+    status: RunStatus
+    current_step: str | None
+    visit: int
+    n: int
+    dag_run_id: str
+
+
+@dataclass(frozen=True)
 class Try:
     """How a step's newest attempt stands: what a commit is fenced by."""
 
@@ -181,6 +193,10 @@ class RunStore(Protocol):
         """The same, and the newest attempt of a step in the run's visit. Raises DocumentMissing."""
         ...
 
+    def standing(self, run_id: int, step: str, branch: str, lock: bool = False) -> tuple[Standing | None, Try | None]:
+        """As `lock_try`, of the run only where it stands; waits for the row only with `lock`. None: no such run."""
+        ...
+
     def find(self, workflow: str, key: str) -> int | None: ...
     def insert(self, run: Run) -> int:
         """The new id, or the id of the run that holds the key already."""
@@ -199,12 +215,9 @@ class RunStore(Protocol):
     def group(self, group_key: str) -> list[int]: ...
 
     # steps
-    def begin_attempt(self, run: Run, step: str, branch: str) -> int:
-        """Raises the attempt counter of the step in this visit and returns it."""
-        ...
-
-    def first_attempt(self, run: Run, step: str) -> None:
-        """Begins the step that the pointer has just moved to; nobody can have begun it in this visit before."""
+    def begin_attempt(self, run: Run, step: str, branch: str, attempt: int = 1) -> None:
+        """The step is at work in this visit. attempt: one more than the newest, which the caller has seen under the
+        run's lock."""
         ...
 
     def step(self, run_id: int, step: str, visit: int, branch: str) -> StepRecord | None: ...
@@ -238,19 +251,28 @@ class RunStore(Protocol):
         again is that slot's; so is one that it claimed without learning of it (a lost answer)."""
         ...
 
-    def item(self, run_id: int, step: str, visit: int, index: int) -> Item | None: ...
     def finish_item(
-        self, run: Run, step: str, index: int, status: str, output: Any, error: dict[str, Any] | None
-    ) -> None: ...
+        self,
+        run: Run | Standing,
+        step: str,
+        index: int,
+        attempt: int,
+        status: str,
+        output: Any,
+        error: dict[str, Any] | None,
+    ) -> bool:
+        """How this attempt of an item ended; False when the item is not at work in it any more."""
+        ...
+
     def others_at_work(self, run: Run, step: str, branch: str) -> bool:
         """Whether another branch, or an item in another slot, has begun in the run's current DAG run and not ended."""
         ...
 
-    def all_succeeded(self, run: Run, step: str) -> bool:
+    def all_succeeded(self, run: Run | Standing, step: str) -> bool:
         """Whether no item is left. Asked after each of thousands, under the run's lock: a look, never a count."""
         ...
 
-    def count_items(self, run: Run, step: str) -> ItemCounts: ...
+    def count_items(self, run: Run | Standing, step: str) -> ItemCounts: ...
     def items(self, run: Run, step: str) -> list[Item]: ...
     def first_success(self, run: Run, step: str) -> int | None:
         """The index of the item that succeeded first."""

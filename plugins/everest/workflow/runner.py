@@ -20,6 +20,7 @@ from everest.workflow import definition as d
 from everest.workflow.definition import Definition, Step
 from everest.workflow.ports import Transaction, TransactionFactory
 from everest.workflow.ticket import (
+    BetweenTransactions,
     Fenced,
     Go,
     ItemFailed,
@@ -189,7 +190,6 @@ class _Try:
     def _context(self, tx: Transaction, token: Token, **item: Any) -> StepContext:
         return StepContext(
             tx=tx,
-            now=tx.now,
             workflow_id=token.run_id,
             step=token.step,
             visit=token.visit,
@@ -273,9 +273,7 @@ class _Try:
                 output = step.handler(state.public_part(start.state), context)
                 codec.dumps(output)  # what cannot be stored is its mistake, too
                 is_the_items = False
-                run, waiters = engine.owned(tx, self._definition, start.token)
-                result = fanout.settle_item(tx, self._definition, run, step, start.token, claimed, output)
-                return None if result is None else engine.ended(tx, run, waiters, result)
+                return engine.settle_item(tx, self._definition, step, start.token, claimed, output)
         except TransientDatabaseError:
             raise
         except Exception as error:
@@ -290,7 +288,7 @@ class _Try:
         token = start.token
         with self._open() as tx:
             chunks = tx.runs.chunks(token.run_id, step.name, token.visit)
-            context = replace(self._context(tx, token), tx=None)  # the generator runs between transactions
+            context = replace(self._context(tx, token), tx=BetweenTransactions(tx.now))
         for chunk in step.handler(state.public_part(start.state), context, list(chunks)):
             with self._open() as tx:
                 run, _ = engine.owned(tx, self._definition, token)

@@ -119,6 +119,13 @@ class ItemFailed(EverestError):
 
 
 @dataclass(frozen=True)
+class BetweenTransactions:
+    """In the place of a transaction where none is open: while a stream's generator runs."""
+
+    now: datetime
+
+
+@dataclass(frozen=True)
 class StepContext:
     """What a handler gets beside the state.
 
@@ -128,7 +135,6 @@ class StepContext:
     """
 
     tx: Any
-    now: datetime
     workflow_id: int
     step: str
     visit: int
@@ -140,6 +146,12 @@ class StepContext:
     item: Any = None
     index: int | None = None
     decision: Decision | None = None
+
+    @property
+    def now(self) -> datetime:
+        """Aware UTC, the database's clock; the same throughout this try."""
+        now: datetime = self.tx.now
+        return now
 
     @property
     def key(self) -> str:

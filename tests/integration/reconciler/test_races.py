@@ -61,7 +61,7 @@ def test_a_step_that_comes_after_the_failure_cannot_commit(world: World, marked:
 
     def late_commit() -> None:
         with world.database.transaction() as late:
-            context = engine.StepContext(late, late.now, 1, "a", 1, 1, ticket.shadow_id, ticket.dag_run_id, 1)
+            context = engine.StepContext(late, 1, "a", 1, 1, ticket.shadow_id, ticket.dag_run_id, 1)
             TWO.step("a").handler(start.state, context)
             assert world.reconciler().round() == 1, "a step at work holds no lock of the run"
             engine.settle(late, TWO, start.token, {})

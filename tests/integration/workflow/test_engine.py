@@ -136,7 +136,7 @@ def test_an_older_try_cannot_commit_once_a_newer_one_has_begun(db: Database, con
 
 
 def context(tx: UnitOfWork, token: Token) -> engine.StepContext:
-    return engine.StepContext(tx, tx.now, token.run_id, token.step, 1, token.attempt, 1, token.dag_run_id, 1)
+    return engine.StepContext(tx, token.run_id, token.step, 1, token.attempt, 1, token.dag_run_id, 1)
 
 
 def test_a_cancel_in_between_makes_the_commit_impossible(db: Database, connection: Any) -> None:
