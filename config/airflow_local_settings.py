@@ -18,6 +18,7 @@ _FOR_PARSING = (
     "airflow.sdk.definitions.decorators",
     "airflow.dag_processing.dagbag",
     "everest.workflow.airflow_dag",
+    "everest.audit.airflow_dag",
 )
 _FOR_TASKS = (
     *_FOR_PARSING,
@@ -26,6 +27,7 @@ _FOR_TASKS = (
     "airflow.providers.mysql.hooks.mysql",
     "MySQLdb.cursors",
     "pandas",
+    "everest.audit.run",
     "everest.bootstrap",
     "everest.opname.reversal",
     "everest.opname.steps",

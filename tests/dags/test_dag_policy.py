@@ -34,6 +34,7 @@ print("\\n" + json.dumps({
             "tags": sorted(dag.tags),
             "paused": dag.is_paused_upon_creation,
             "schedule": dag.schedule,
+            "timezone": str(getattr(dag.timezone, "name", dag.timezone)),
             "catchup": dag.catchup,
             "max_active_runs": dag.max_active_runs,
             "tasks": [
@@ -132,6 +133,17 @@ def test_the_example_says_at_each_task_what_it_waits_for(parsed: dict[str, Any])
     assert "approval `keuangan`, at most 5 days" in docs["finance_approves"]
     assert docs["until_accepted"] == "Goes back to `draft_report` until its condition holds, at most 5 times."
     assert "`closing_report`" in docs["file_report"]
+
+
+def test_each_invariant_of_the_books_is_a_task_of_its_own_that_explains_itself(parsed: dict[str, Any]) -> None:
+    from everest.audit.invariants import INVARIANTS
+
+    (audit,) = [dag for dag in parsed["dags"] if dag["id"] == "ledger_audit"]
+
+    assert (audit["schedule"], audit["timezone"], audit["max_active_runs"]) == ("0 2 * * *", "Asia/Jakarta", 1)
+    assert [task["id"] for task in audit["tasks"]] == [invariant.key for invariant in INVARIANTS]
+    assert all(task["upstream"] == [] for task in audit["tasks"]), "one that is broken hides no other"
+    assert all("What to do:" in task["doc"] for task in audit["tasks"])
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "dags").glob("*.py")), ids=lambda path: path.name)

@@ -51,6 +51,7 @@ _COMMANDS = {
     "preview": "everest.cli.preview",
     "attempts": "everest.cli.attempts",
     "report": "everest.cli.report",
+    "audit": "everest.cli.audit",
     "migrate": "everest.cli.schema",
     "workflow": "everest.cli.workflow",
 }

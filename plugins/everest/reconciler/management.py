@@ -1,4 +1,4 @@
-"""What the broker says of the jobs queue, over RabbitMQ's management API: the reconciler speaks no AMQP."""
+"""What the broker says of its queues, over RabbitMQ's management API: the reconciler and the audit speak no AMQP."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from everest.errors import EverestError
 from everest.reconciler.settings import Login
 
 JOBS_QUEUE = "everest.jobs.q"
+DEAD_LETTER_QUEUE = "everest.jobs.failed.dlq"
 
 
 class ManagementUnavailable(EverestError):
@@ -27,7 +28,7 @@ class Management:
         self._client = httpx.Client(
             base_url=login.url.rstrip("/"), auth=(login.user, login.password), timeout=timeout.total_seconds()
         )
-        self._path = f"/api/queues/{quote(vhost, safe='')}/{JOBS_QUEUE}"
+        self._vhost = quote(vhost, safe="")
 
     def close(self) -> None:
         self._client.close()
@@ -35,14 +36,22 @@ class Management:
     def queue_is_empty(self) -> bool:
         """Neither ready nor unacked messages, as of a few seconds ago. Raises ManagementUnavailable; also when the
         queue does not exist, because then nothing that we send could arrive."""
+        return self._messages(JOBS_QUEUE) == 0
+
+    def dead_letters(self) -> int:
+        """How many letters lie in the dead-letter queue, as of a few seconds ago. Raises ManagementUnavailable."""
+        return self._messages(DEAD_LETTER_QUEUE)
+
+    def _messages(self, queue: str) -> int:
+        """Ready and unacked."""
+        path = f"/api/queues/{self._vhost}/{queue}"
         try:
-            answer = self._client.get(self._path)
+            answer = self._client.get(path)
         except (httpx.HTTPError, httpx.StreamError) as error:
-            raise ManagementUnavailable(f"no answer to GET {self._path}: {type(error).__name__}") from error
+            raise ManagementUnavailable(f"no answer to GET {path}: {type(error).__name__}") from error
         if answer.status_code != httpx.codes.OK:
-            raise ManagementUnavailable(f"{answer.status_code} to GET {self._path}")
-        counts = [_count(answer, name) for name in ("messages_ready", "messages_unacknowledged")]
-        return sum(counts) == 0
+            raise ManagementUnavailable(f"{answer.status_code} to GET {path}")
+        return sum(_count(answer, name) for name in ("messages_ready", "messages_unacknowledged"))
 
 
 def _count(answer: httpx.Response, name: str) -> int:

@@ -375,3 +375,57 @@ def test_h21_a_rerun_of_a_completed_document_says_that_0_rows_would_change(
     assert edited.exit_code == 3
     assert "0 rows would change" in edited.stderr
     assert builders.shadow(connection, 1) == before
+
+
+# ---------------------------------------------------------------------------------------------------------- audit
+
+
+@pytest.fixture
+def no_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("EVEREST_AIRFLOW_URL", "EVEREST_RABBIT_MANAGEMENT_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.usefixtures("no_servers")
+def test_an_audit_of_good_books_ends_with_0_and_one_that_could_not_look_everywhere_with_5(
+    everest: Everest, write: WriteFile
+) -> None:
+    everest("submit", write(), *HEADER)
+    everest("post", "SO-1")
+
+    clean = everest("audit", "--only", "posting_is_balanced", "--only", "inventory_equals_stock_card", "--json")
+    unsure = everest("audit", "--json")
+
+    assert (clean.exit_code, answer(clean)["status"], answer(clean)["found"]) == (0, "clean", 0)
+    assert (unsure.exit_code, answer(unsure)["status"]) == (5, "not_checked")
+    unchecked = [one["key"] for one in answer(unsure)["invariants"] if one["outcome"] == "NOT_CHECKED"]
+    assert unchecked == ["processing_has_live_run"]
+    assert "EVEREST_AIRFLOW_URL" in everest("audit").stderr
+
+
+@pytest.mark.usefixtures("no_servers")
+def test_an_audit_names_the_rows_and_what_to_do_and_ends_with_1(
+    everest: Everest, write: WriteFile, connection: Any
+) -> None:
+    everest("submit", write(), *HEADER)
+    everest("post", "SO-1")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE jurnal SET kredit = kredit - 1 WHERE urutan = 2")
+    connection.commit()
+
+    people, programs = everest("audit"), everest("audit", "--only", "posting_is_balanced", "--json")
+
+    assert (people.exit_code, programs.exit_code) == (1, 1)
+    assert "posting_is_balanced: broken" in people.stdout
+    assert "posting 1 nota SO-1: total 8001.00" in people.stdout
+    assert "What to do:" in people.stdout
+    (invariant,) = answer(programs)["invariants"]
+    assert (invariant["found"], invariant["new"]) == (1, 0), "the run before found it first"
+    assert invariant["findings"][0]["detail"]["posting_id"] == "1"
+
+
+def test_an_audit_says_what_it_looks_at(everest: Everest) -> None:
+    listed = everest("audit", "--list", "--json")
+
+    assert "posting_is_balanced" in [one["key"] for one in answer(listed)["invariants"]]
+    assert all(one["remedy"] for one in answer(listed)["invariants"])

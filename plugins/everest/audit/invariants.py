@@ -1,0 +1,186 @@
+"""What must hold of the books, one object per invariant. Adding one is a statement in audit.sql and an entry here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from everest.audit import jobs, movements
+from everest.audit.finding import ITEMS, JOBS, JOURNAL, POSTINGS, STOCK_CARD, Check, walked
+
+
+@dataclass(frozen=True)
+class Invariant:
+    """key: its name everywhere (task, command, tables). sentence: what must hold. means, remedy: what a finding says,
+    and what to do about it."""
+
+    key: str
+    sentence: str
+    means: str
+    remedy: str
+    checks: tuple[Check, ...]
+
+    @property
+    def doc(self) -> str:
+        return f"{self.sentence}\n\nA finding means: {self.means}\n\nWhat to do: {self.remedy}"
+
+
+INVARIANTS = (
+    Invariant(
+        key="posting_is_balanced",
+        sentence="Each posting balances: its totals are the sums of both sides of its journal.",
+        means="journal rows were added, changed or taken away after the posting, or one has two sides or none.",
+        remedy="compare with the posting set and its document (`attempts`, `audit-log`); find who wrote to `jurnal`."
+        " Put back from a backup what was changed; posted rows are not edited to fit.",
+        checks=(
+            walked(
+                "unbalanced",
+                POSTINGS,
+                ("posting_id",),
+                "posting {posting_id} nota {nomer_nota}: total {total_debet} / {total_kredit}, jurnal debet {debet},"
+                " kredit {kredit}, {baris_cacat} baris cacat",
+            ),
+        ),
+    ),
+    Invariant(
+        key="inventory_equals_stock_card",
+        sentence="The inventory account of each posting moves by what its stock card says, debit and credit apart.",
+        means="the journal and the stock card of one posting tell different stories: rows of one of them were changed.",
+        remedy="see which of the two still fits `transaksi_values` of the document; restore the other from a backup, or"
+        " reverse the posting and post a new nota.",
+        checks=(
+            walked(
+                "inventory_differs",
+                POSTINGS,
+                ("posting_id",),
+                "posting {posting_id} nota {nomer_nota}: akun persediaan {akun} debet {persediaan_debet}, kredit"
+                " {persediaan_kredit}; kartu stok naik {naik}, turun {turun}, {baris} dari {baris_selisih} baris",
+            ),
+        ),
+    ),
+    Invariant(
+        key="completed_is_posted_once",
+        sentence="Each COMPLETED document has its posting set, and nothing else has one.",
+        means="a status was written without the books, or the books without the status; both are one commit.",
+        remedy="`status NOTA` and the workflow's timeline tell what ran. COMPLETED without a posting: nothing was"
+        " posted; submit the count under a new nota. A posting without COMPLETED: it is posted; find who changed the"
+        " row.",
+        checks=(
+            walked(
+                "completed_without_posting",
+                JOBS,
+                ("transaksi_id",),
+                "transaksi {transaksi_id} nota {nomer_nota} (pekerjaan #{shadow_id}) COMPLETED tanpa posting",
+            ),
+            walked(
+                "posting_without_completed",
+                POSTINGS,
+                ("posting_id",),
+                "posting {posting_id} nota {nomer_nota} (transaksi {transaksi_id}): status pekerjaan {worker_status},"
+                " bukan COMPLETED",
+            ),
+        ),
+    ),
+    Invariant(
+        key="rows_belong_to_their_posting",
+        sentence="Each journal and stock-card row that says OPNAME belongs to a posting set of the same document.",
+        means="an unfinished attempt of an older worker left rows behind, or rows were written by hand.",
+        remedy="post the document of that nota (its posting archives and replaces such rows); where there is none, let"
+        " its owner take the rows out.",
+        checks=(
+            walked(
+                "journal_without_posting",
+                JOURNAL,
+                ("jurnal_id",),
+                "jurnal {jurnal_id} nota {nomer_nota} akun {kode_akun} debet {debet} kredit {kredit}: posting"
+                " {posting_id} bukan miliknya",
+            ),
+            walked(
+                "stock_card_without_posting",
+                STOCK_CARD,
+                ("kartu_stok_id",),
+                "kartu stok {kartu_stok_id} nota {nomer_nota} barang {kode_barang} gudang {gudang_kode}: posting"
+                " {posting_id} bukan miliknya",
+            ),
+        ),
+    ),
+    Invariant(
+        key="reversal_mirrors_original",
+        sentence="Each reversal is the exact mirror of one posting: same amounts and movements, sides exchanged.",
+        means="the reversal, or the posting it reverses, was changed afterwards.",
+        remedy="the two together must be zero per account and per item; restore from a backup the one that was"
+        " changed.",
+        checks=(
+            walked(
+                "reversal_of_nothing",
+                POSTINGS,
+                ("posting_id",),
+                "posting {posting_id} nota {nomer_nota} ({jenis}) membalik posting {membalik_id} nota {nota_asal}:"
+                " total {total_debet}, asalnya {total_asal}",
+            ),
+            walked(
+                "journal_not_mirrored",
+                POSTINGS,
+                ("posting_id", "kode_akun", "debet", "kredit"),
+                "pembalikan {posting_id} nota {nomer_nota}: akun {kode_akun} debet {debet} kredit {kredit} ada {asal}"
+                " kali di posting {membalik_id} dan {cermin} kali sebagai cerminnya",
+            ),
+            walked(
+                "stock_card_not_mirrored",
+                POSTINGS,
+                ("posting_id", "kode_barang", "lot", "gudang_kode", "masuk", "keluar", "nilai"),
+                "pembalikan {posting_id} nota {nomer_nota}: barang {kode_barang} lot {lot} gudang {gudang_kode} masuk"
+                " {masuk} keluar {keluar} nilai {nilai} ada {asal} kali di posting {membalik_id} dan {cermin} kali"
+                " sebagai cerminnya",
+            ),
+        ),
+    ),
+    Invariant(
+        key="empty_stock_has_no_value",
+        sentence="An item of which nothing is there has no value left on its stock card.",
+        means="it came in at another cost than it went out; the rest stands in the inventory account for nothing.",
+        remedy="let accounting decide: a value correction by the module that owns the movements. A count cannot clear"
+        " it, because there is nothing to count. Items with a movement entered without a value are not judged.",
+        checks=(
+            walked(
+                "empty_stock_with_value",
+                ITEMS,
+                ("kode_barang", "lot", "gudang_kode"),
+                "barang {kode_barang} lot {lot} gudang {gudang_kode}: jumlah 0, nilai {nilai} ({gerakan} gerakan,"
+                " antara lain nota {salah_satu_nota})",
+            ),
+        ),
+    ),
+    Invariant(
+        key="no_movement_entered_late",
+        sentence="No other module entered a movement after a count was posted that is dated before that count.",
+        means="the quantity that the count was compared with did not know the movement, so its variance is off by it.",
+        remedy="`python -m everest report late-movements` shows all of it. Talk to who entered it; where the stock is"
+        " wrong now, reverse the posting and count again. It stays a finding until the posting is reversed, or is older"
+        " than EVEREST_AUDIT_LOOKBACK_DAYS.",
+        checks=(movements.entered_late,),
+    ),
+    Invariant(
+        key="processing_has_live_run",
+        sentence="Each job that is PROCESSING has a DAG run that is queued or running.",
+        means="nobody works on it any more, and the reconciler has not begun it again.",
+        remedy="is the reconciler running (`make status`, its log)? `python -m everest post NOTA --take-over` posts it"
+        " now.",
+        checks=(jobs.processing_without_run,),
+    ),
+    Invariant(
+        key="pending_is_not_overdue",
+        sentence="No job that is due has been PENDING for longer than the grace.",
+        means="relay, consumer, Airflow or the DAG are down or paused, or a message was lost.",
+        remedy='docs/operations.md, "PENDING for long".',
+        checks=(jobs.overdue,),
+    ),
+    Invariant(
+        key="failure_has_dead_letter",
+        sentence="Each document that FAILED by a fault has its dead letter.",
+        means="nobody would see it among the dead letters: reconciler or relay are down, or letters were purged.",
+        remedy="start reconciler and relay. Purged letters: `rerun` or drop each FAILED document (`status NOTA`).",
+        checks=(jobs.without_letter, jobs.letters_lost),
+    ),
+)
+
+BY_KEY = {invariant.key: invariant for invariant in INVARIANTS}

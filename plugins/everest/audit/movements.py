@@ -1,0 +1,33 @@
+"""Movements of other modules that were entered after a count was posted and are dated before it (H13).
+
+No lock of ours can stop them. What counts as one is the report's definition (`everest.reports.late`), so that the audit
+and the report never disagree; the report is also where finance looks at them in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from everest.audit.finding import QUERIES, Auditor, Finding, finding
+from everest.opname.document import wib
+
+
+def entered_late(auditor: Auditor) -> Iterator[Finding]:
+    """Against postings that stand, of the lookback. One that was entered between snapshot and posting is left out where
+    a person approved the document knowing it."""
+    from everest.reports import late
+    from everest.reports.shape import Filters, Source
+
+    names = [column.name for column in late.COLUMNS]
+    with auditor.open() as tx:
+        since = wib(auditor.since or tx.now - auditor.settings.lookback).date()
+        for values in late.rows(Source(tx.conn, tx.settings), Filters(since=since)):
+            row: dict[str, Any] = dict(zip(names, values, strict=True))
+            if row["dicatat_setelah"] == "posting" or not QUERIES.was_approved(tx.conn, posting_id=row["posting_id"]):
+                pesan = (
+                    "posting {posting_id} nota {nomer_nota}: barang {kode_barang} lot {lot} gudang {gudang_kode} punya"
+                    " mutasi {nota_mutasi} (kartu stok {kartu_stok_id}) bertanggal {tanggal_mutasi} WIB yang baru"
+                    " dicatat setelah {dicatat_setelah}: masuk {masuk}, keluar {keluar}"
+                )
+                yield finding("entered_late", row, ("posting_id", "kartu_stok_id"), pesan)
