@@ -22,7 +22,7 @@ def entered_late(auditor: Auditor) -> Iterator[Finding]:
     names = [column.name for column in late.COLUMNS]
     with auditor.open() as tx:
         since = wib(auditor.since or tx.now - auditor.settings.lookback).date()
-        for values in late.rows(Source(tx.conn, tx.settings), Filters(since=since)):
+        for values in late.rows(Source(tx.conn, tx.settings, tx.now), Filters(since=since)):
             row: dict[str, Any] = dict(zip(names, values, strict=True))
             if row["dicatat_setelah"] == "posting" or not QUERIES.was_approved(tx.conn, posting_id=row["posting_id"]):
                 pesan = (
