@@ -79,7 +79,11 @@ class Reasons:
 
 @dataclass
 class Paper:
-    """A document. status and code as the shadow row has them; answer: what a person said to the open question."""
+    """A document. status and code as the shadow row has them.
+
+    asked, asked_at: the open question. approved, rejected: what a person said. seen: the content with which the first
+    step is done; it is not done again for that content, whatever runs the document again.
+    """
 
     nota: str
     gudang: str
@@ -93,6 +97,11 @@ class Paper:
     asked_at: datetime | None = None
     approved: Reasons | None = None
     rejected: bool = False
+    seen: tuple[object, ...] | None = None
+
+    @property
+    def content(self) -> tuple[object, ...]:
+        return (*self.lines, self.snapshot, self.authorised)
 
     def is_too_late(self, now: datetime) -> bool:
         """Whether nobody answered the open question in time."""
@@ -150,6 +159,9 @@ class Ledger:
 
     def look(self, paper: Paper, now: datetime) -> bool:
         """The first step looks. Whether the document may go on to be posted."""
+        if paper.seen is not None:
+            paper.status = "PROCESSING"
+            return True
         verdict = self.verdict(paper, now)
         if isinstance(verdict, int):
             self._fail(paper, verdict)
@@ -159,17 +171,17 @@ class Ledger:
             paper.status, paper.asked, paper.asked_at, paper.approved = "WAITING", verdict, now, None
             self.outcomes["WAITING"] += 1
         else:
-            paper.status, paper.asked, paper.asked_at = "PROCESSING", None, None
+            paper.status, paper.asked, paper.asked_at, paper.seen = "PROCESSING", None, None, paper.content
             return True
         return False
 
     def post(self, paper: Paper, now: datetime) -> None:
         """The last step: looks again, and posts; or goes back when something came up that nobody has approved."""
-        verdict = self.verdict(paper, now)
+        verdict = self.verdict(paper, now) if paper.seen == paper.content else None
         if isinstance(verdict, int):
             self._fail(paper, verdict)
-        elif verdict and verdict != paper.approved:
-            paper.status = "PENDING"
+        elif verdict is None or (verdict and verdict != paper.approved):
+            paper.status, paper.seen = "PENDING", None
         elif paper.reverses is not None:
             self._mirror(paper, now)
         else:
