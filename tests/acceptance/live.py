@@ -76,7 +76,9 @@ class Live:
         """Staging and shadow rows as the existing web application writes them; nothing is published yet."""
         with self.connection() as conn:
             (newest,) = builders.rows(
-                conn, "SELECT GREATEST(COALESCE((SELECT MAX(transaksi_id) FROM so_headers_staging), 0), 5000000) AS id"
+                conn,
+                "SELECT GREATEST(COALESCE((SELECT MAX(transaksi_id) FROM so_headers_staging), 0),"
+                " COALESCE((SELECT MAX(id) FROM transaksi), 0), 5000000) AS id",
             )
             return builders.document(conn, lines, transaksi_id=newest["id"] + 1, **header)
 
