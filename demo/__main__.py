@@ -48,11 +48,14 @@ def main() -> int:
 
 def _run(database: Database) -> int:
     prepared = _prepare(database)
-    documents = [Followed(sample) for sample in (*prepared.submitted, prepared.mistaken, prepared.repeated)]
-    mixed, mistaken, repeated = documents[0], documents[-2], documents[-1]
-    for document in documents[:-2]:
+    others = (prepared.surprising, prepared.mistaken, prepared.repeated)
+    documents = [Followed(sample) for sample in (*prepared.submitted, *others)]
+    mixed, (surprising, mistaken, repeated) = documents[0], documents[-3:]
+    for document in documents[:-3]:
         document.shadow_id = _submit(database, document.sample)
-    mistaken.shadow_id = web_application.send(database, os.environ, mistaken.sample.submission)
+    web_application.enter(database, prepared.late_receipt)
+    for document in (surprising, mistaken):
+        document.shadow_id = web_application.send(database, os.environ, document.sample.submission)
 
     def send_repeated() -> None:
         if repeated.shadow_id is None and mixed.seen and mixed.seen.worker_status == "COMPLETED":
@@ -63,7 +66,7 @@ def _run(database: Database) -> int:
     wrong = [f"{document.sample.title}: {surprise}" for document in documents for surprise in document.surprises]
     wrong += report.check_books(database, documents)
     wrong += report.check_dead_letters(database, documents)
-    report.print_next(os.environ, mistaken, _write_corrected(prepared.corrected))
+    report.print_next(os.environ, mistaken, surprising, _write_corrected(prepared.corrected))
     for sentence in wrong:
         console().print(f"[red]✗[/] {sentence}")
     if wrong:

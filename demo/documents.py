@@ -1,4 +1,4 @@
-"""The prepared set: seven documents that together show what happens to a stock count, and what must become of each.
+"""The prepared set: eight documents that together show what happens to a stock count, and what must become of each.
 
 What is expected is written down or summed here in plain arithmetic, not by the code that the demo is to prove. Notas
 and item codes carry the moment of the run, so that it can be run again and again and old counts never look stale.
@@ -37,6 +37,17 @@ class Sample:
     @property
     def lines(self) -> int:
         return len(self.submission.lines)
+
+
+@dataclass(frozen=True)
+class LateReceipt:
+    """What the purchasing module enters. before: aware; it is dated a day earlier."""
+
+    nota: str
+    kode_barang: str
+    gudang_kode: str
+    masuk: Decimal
+    before: datetime
 
 
 class PreparedSet:
@@ -86,6 +97,18 @@ class PreparedSet:
         }
         submission = self._submission("SALAH", "GD-B", lines)
         return Sample("five mistakes", submission, "FAILED", None, 422, frozenset(places))
+
+    @property
+    def surprising(self) -> Sample:
+        """A right count that a person has to decide about, once `late_receipt` is entered."""
+        lines = (self._line("P", 10, 12, "1500.00"), self._line("Q", 5, 5, "1000"))
+        return Sample("late receipt", self._submission("TELAT", "GD-B", lines), "WAITING", None)
+
+    @property
+    def late_receipt(self) -> LateReceipt:
+        """Dated a day before the snapshot of `surprising`, entered behind it."""
+        first = self.surprising.submission.lines[0]
+        return LateReceipt(f"DEMO-{self._stamp}-BELI", str(first.kode_barang), "GD-B", Decimal(2), self._snapshot)
 
     @property
     def corrected(self) -> Submission:

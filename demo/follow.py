@@ -42,8 +42,14 @@ class Seen:
         return self.worker_status in ENDED
 
     @property
+    def reasons(self) -> list[dict[str, Any]]:
+        """What is wrong with it, or what a person has to decide: baris, kolom, pesan."""
+        found: list[dict[str, Any]] = self.response.get("errors") or self.response.get("waiting", {}).get("reasons", [])
+        return found
+
+    @property
     def places(self) -> frozenset[Place]:
-        return frozenset((error.get("baris"), error.get("kolom")) for error in self.response.get("errors", []))
+        return frozenset((error.get("baris"), error.get("kolom")) for error in self.reasons)
 
 
 @dataclass
@@ -57,6 +63,11 @@ class Followed:
     @property
     def status(self) -> str:
         return self.seen.worker_status if self.seen else "not sent yet"
+
+    @property
+    def is_settled(self) -> bool:
+        """Nothing more happens by itself: it has ended, or stands where it is to wait for a person."""
+        return self.seen is not None and (self.seen.has_ended or self.status == self.sample.expected_status)
 
     @property
     def surprises(self) -> list[str]:
@@ -120,14 +131,14 @@ class View:
 
 
 def follow(database: Database, documents: list[Followed], patience_s: float, each_round: Callable[[], None]) -> None:
-    """Until every document has ended, or patience has. `each_round` may send what waits for another one's end."""
+    """Until every document is settled, or patience ends. `each_round` may send what waits for another one's end."""
     deadline = time.monotonic() + patience_s
     with View(documents) as view:
         while True:
             look(database, documents)
             each_round()
             view.show()
-            if all(document.seen and document.seen.has_ended for document in documents):
+            if all(document.is_settled for document in documents):
                 return
             if time.monotonic() > deadline:
                 return

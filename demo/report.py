@@ -41,7 +41,7 @@ def print_documents(documents: list[Followed]) -> None:
             sample.title,
             sample.nota,
             styled(document.status),
-            f"{seen.seconds:.1f}" if seen and seen.has_ended and seen.seconds is not None else "",
+            f"{seen.seconds:.1f}" if seen and document.is_settled and seen.seconds is not None else "",
             rupiah(seen.total_debet) if seen else "",
             rupiah(seen.total_kredit) if seen else "",
             f"{sample.lines:,}",
@@ -49,7 +49,7 @@ def print_documents(documents: list[Followed]) -> None:
         )
     console().print(table)
     for document in documents:
-        for error in document.seen.response.get("errors", []) if document.seen else []:
+        for error in document.seen.reasons if document.seen else []:
             console().print(
                 f"  {document.sample.title}, baris {error['baris']}, {error['kolom']}: {error['pesan']}", markup=False
             )
@@ -117,8 +117,8 @@ def _dead_letters() -> set[int | None]:
     return {letter["shadow_id"] for letter in json.loads(done.stdout)}
 
 
-def print_next(env: Mapping[str, str], failed: Followed, corrected: Path) -> None:
-    """Airflow, and how the failed one is put right: commands that can be pasted."""
+def print_next(env: Mapping[str, str], failed: Followed, waiting: Followed, corrected: Path) -> None:
+    """Airflow, how the failed one is put right, how the waiting one goes on: commands that can be pasted."""
     nota = shlex.quote(failed.sample.nota)
     console().print(
         f"""
@@ -132,6 +132,10 @@ Where to look next
     python -m everest submit {shlex.quote(str(corrected))} --nota {nota} --replace
     python -m everest rerun {nota}
     python -m everest status {nota} --watch
-  Its dead letter is taken out within a minute after it is COMPLETED.""",
+  Its dead letter is taken out within a minute after it is COMPLETED.
+  Decide about the one that waits (or: reject), then watch it post:
+    python -m everest approvals
+    python -m everest approve {shlex.quote(waiting.sample.nota)} --reason "the receipt was counted"
+    python -m everest status {shlex.quote(waiting.sample.nota)} --watch""",
         markup=False,
     )

@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import closing
-from datetime import UTC
+from datetime import UTC, timedelta
 
 import pika
 
+from demo.documents import LateReceipt
 from everest.intake.submission import Submission
+from everest.opname.document import WIB
 from everest.store.database import last_insert_id, load_queries
 from everest.store.unit_of_work import Database
 from ingest_consumer import broker
@@ -34,6 +36,20 @@ def send(database: Database, env: Mapping[str, str], submission: Submission) -> 
             JOBS_EXCHANGE, ROUTING_KEY, body.encode(), pika.BasicProperties(delivery_mode=2), mandatory=True
         )
     return shadow_id
+
+
+def enter(database: Database, receipt: LateReceipt) -> None:
+    """Another module's stock movement, entered now."""
+    dated = (receipt.before - timedelta(days=1)).astimezone(WIB).replace(tzinfo=None)
+    with database.transaction() as tx:
+        _QUERIES.web_movement(
+            tx.conn,
+            nomer_nota=receipt.nota,
+            kode_barang=receipt.kode_barang,
+            gudang_kode=receipt.gudang_kode,
+            tanggal_wib=dated,
+            masuk=receipt.masuk,
+        )
 
 
 def write_rows(database: Database, submission: Submission) -> tuple[int, int]:

@@ -24,6 +24,12 @@ VALUES (:header_id, :baris, :kode_barang, :gudang_kode, :satuan, :qty_sistem, :q
 INSERT INTO rabbit_publish_shadow (transaksi_id, nomer_nota, payload, publish_status, worker_status)
 VALUES (:transaksi_id, :nomer_nota, :payload, 'PUBLISHED', 'PENDING');
 
+-- name: web_movement(nomer_nota, kode_barang, gudang_kode, tanggal_wib, masuk)!
+-- What another module enters into the stock card, now and dated earlier.
+INSERT INTO kartu_stok
+    (nomer_nota, sumber, kode_barang, lot, gudang_kode, tanggal_wib, masuk, keluar, harga_pokok, nilai, created_at)
+VALUES (:nomer_nota, 'BELI', :kode_barang, '', :gudang_kode, :tanggal_wib, :masuk, 0, 0, 0, UTC_TIMESTAMP(6));
+
 -- name: jobs(shadow_ids)
 -- The demo's jobs as they stand now; seconds: from submission to the newest change.
 SELECT s.id AS shadow_id, s.worker_status, s.current_step, s.error_code, s.response, s.dead_lettered_at,

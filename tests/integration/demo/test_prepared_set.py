@@ -44,10 +44,13 @@ def prepared() -> PreparedSet:
 def test_every_document_of_the_demo_ends_as_the_demo_expects(
     db: Database, prepared: PreparedSet, walker: Walker, connection: Any
 ) -> None:
-    documents = [Followed(sample) for sample in (*prepared.submitted, prepared.repeated, prepared.mistaken)]
-    for document in documents[:-1]:
+    others = (prepared.repeated, prepared.mistaken, prepared.surprising)
+    documents = [Followed(sample) for sample in (*prepared.submitted, *others)]
+    for document in documents[:-2]:
         document.shadow_id = submit_document(db.transaction, document.sample.submission, BUDI).shadow_id
-    _, documents[-1].shadow_id = web_application.write_rows(db, documents[-1].sample.submission)
+    web_application.enter(db, prepared.late_receipt)
+    for document in documents[-2:]:
+        _, document.shadow_id = web_application.write_rows(db, document.sample.submission)
 
     for document in documents:
         assert document.shadow_id is not None
@@ -57,6 +60,9 @@ def test_every_document_of_the_demo_ends_as_the_demo_expects(
     assert [(document.sample.title, document.surprises) for document in documents] == [
         (document.sample.title, []) for document in documents
     ]
+    assert all(document.is_settled for document in documents)
+    assert documents[-1].seen is not None
+    assert prepared.late_receipt.nota in documents[-1].seen.reasons[0]["pesan"]
     assert report.check_books(db, documents) == []
 
 
