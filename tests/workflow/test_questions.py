@@ -14,8 +14,9 @@ from everest.workflow.builder import workflow
 from everest.workflow.definition import Definition
 from everest.workflow.inline import run_inline
 from everest.workflow.questions import MAX_REASONS, ask_decision
+from everest.workflow.runner import run_step
 from everest.workflow.ticket import Decision, Leave
-from tests.workflow.world import MysqlWorld, World, gives
+from tests.workflow.world import MemoryWorld, MysqlWorld, World, gives
 
 EVIDENCE = {"now": "E1"}
 
@@ -349,6 +350,45 @@ def test_a_lost_commit_of_the_question_asks_once(world: World) -> None:
     world.walk()
 
     assert (world.waiting(run_id)["sequence"], world.effects) == (1, ["a", "looked 2"])
+
+
+@pytest.mark.parametrize("moment", ["before_commit", "after_commit"])
+def test_whichever_commit_or_answer_of_one_is_lost_it_is_asked_once_and_goes_on_once(moment: str) -> None:
+    lost = 0
+    while _asked_and_approved(moment, lost):
+        lost += 1
+
+    assert lost > 8, "each commit of the steps was lost once"
+
+
+def _asked_and_approved(moment: str, lost: int) -> bool:
+    """A run through question and approval in which commit number `lost` of its steps is lost, or its answer is.
+    Returns whether there is a commit of that number."""
+    world, definition = MemoryWorld(), Judge().flow()
+    run_id = world.start(definition)
+    count = iter(range(1_000))
+
+    def lose_one() -> None:
+        if next(count) == lost:
+            raise TransientDatabaseError("lost connection", 2013)
+
+    def dag_run() -> None:
+        ticket = world.deliver()
+        setattr(world.database, moment, lose_one)
+        for name in ("a", "judge", "z"):
+            if isinstance(run_step(definition, ticket, name, world.transaction, is_last_try=True), Leave):
+                break
+        setattr(world.database, moment, lambda: None)
+
+    dag_run()
+    assert (world.waiting(run_id)["sequence"], world.effects.count("a")) == (1, 1)
+    world.do(run_id, control.approve, "sari")
+    dag_run()
+
+    assert (world.status(run_id), world.state(run_id)["approved_by"]) == ("completed", "sari")
+    assert [effect.split()[0] for effect in world.effects] == ["a", "looked", "looked", "z"]
+    assert (world.names(run_id, "asked"), world.messages(run_id)) == ([("asked", "judge")], [])
+    return next(count) > lost
 
 
 def test_a_task_that_holds_several_steps_ends_at_the_question(world: World) -> None:
