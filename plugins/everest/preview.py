@@ -175,7 +175,7 @@ def _found(tx: UnitOfWork, target: str) -> Preview:
     if job.worker_status == "CANCELLED":
         return _answer(job, Outcome.CANCELLED, 499, "dokumen dibatalkan dan tidak akan diposting; 0 baris akan berubah")
     try:
-        return _reversal(tx, job) if job.workflow == REVERSE_OPNAME.name else _rehearsed(tx, job)
+        return _reversal(tx, job) if job.membalik_id is not None else _rehearsed(tx, job)
     except DocumentRefused as refusal:
         return _answer(job, Outcome.REFUSED, refusal.code, refusal.message, problems=refusal.problems)
 
@@ -218,11 +218,11 @@ def _rehearsed(tx: UnitOfWork, job: Job) -> Preview:
 
 def _reversal(tx: UnitOfWork, job: Job) -> Preview:
     """The one step of a reversal, on what was asked for."""
-    run = tx.runs.get(job.workflow_id or 0)
-    if run is None:
-        raise Conflict(f"the reversal of job #{job.shadow_id} has no workflow any more")
+    run = None if job.workflow_id is None else tx.runs.get(job.workflow_id)
+    state = {"transaksi_id": job.transaksi_id, "nomer_nota": job.nomer_nota, "posting_id": job.membalik_id}
+    state |= {"alasan": ""} if run is None else run.payload
     rehearsal = _Rehearsal(tx, tx.now, job.shadow_id, NO_RUN, job.n or 1, job.workflow_id)
-    outcome = reverse_posting(dict(run.payload), rehearsal)
+    outcome = reverse_posting(state, rehearsal)
     message = outcome["_response"]["message"]
     if job.posting_id is not None:
         done = _answer(job, Outcome.POSTED_ALREADY, 200, f"{message}; 0 baris akan berubah")

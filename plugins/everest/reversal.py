@@ -15,6 +15,7 @@ from everest.errors import Conflict, DocumentMissing, DocumentRefused, Forbidden
 from everest.intake import lookup
 from everest.intake.numbers import next_number
 from everest.intake.submit import audit
+from everest.opname.approval import own_people
 from everest.opname.document import period_of, wib
 from everest.opname.ports import PostingSet
 from everest.opname.reversal import PEMBALIKAN, closed_problem, nota_candidates
@@ -155,12 +156,13 @@ def _again(one: Request, original: PostingSet, who: str, reason: str) -> Request
 
 
 def _refuse_own(tx: UnitOfWork, original: PostingSet, who: str) -> None:
-    """Four eyes: whoever submitted a document does not take it back alone, unless the site allows it."""
+    """Four eyes: nobody takes their own document back alone, unless the site allows it. Whose it is, is the same as
+    where a person decides about it."""
     header = tx.books.document(original.transaksi_id)
-    submitter = header.dibuat_oleh if header else None
-    if tx.settings.allow_self_approval or submitter is None or submitter.casefold() != who.casefold():
+    own = own_people(header) if header else ()
+    if tx.settings.allow_self_approval or who.casefold().strip() not in {name.casefold().strip() for name in own}:
         return
-    raise Forbidden(f"nota {original.nomer_nota} dikirim oleh {submitter}; dokumen sendiri dibalik oleh orang lain")
+    raise Forbidden(f"nota {original.nomer_nota} dikirim oleh {own[0]}; dokumen sendiri dibalik oleh orang lain")
 
 
 def _next_key(original: PostingSet, earlier: list[Request]) -> str:

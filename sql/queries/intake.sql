@@ -131,7 +131,7 @@ SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.workflow_id, s.publish
            AS dibuat_oleh,
        (SELECT COUNT(*) FROM so_details_staging d WHERE d.header_id = h.id) AS jumlah_baris,
        p.id AS posting_id, p.total_debet, p.total_kredit, p.baris_selisih, p.created_at AS posted_at,
-       o.nomer_nota AS membalik_nota, b.id AS dibalik_posting_id,
+       o.id AS membalik_id, o.nomer_nota AS membalik_nota, b.id AS dibalik_posting_id,
        COALESCE(b.nomer_nota, (
            SELECT s2.nomer_nota FROM workflow_runs r2 JOIN rabbit_publish_shadow s2 ON s2.id = r2.carrier_shadow_id
            WHERE r2.workflow = 'opname_reversal' AND r2.idempotency_key LIKE CONCAT(p.id, '-%%')
@@ -145,8 +145,10 @@ LEFT JOIN so_headers_staging h ON h.transaksi_id = s.transaksi_id
 LEFT JOIN transaksi t ON t.id = s.transaksi_id
 LEFT JOIN posting_sets p ON p.transaksi_id = s.transaksi_id
 LEFT JOIN posting_sets b ON b.membalik_id = p.id
-LEFT JOIN posting_sets o ON r.workflow = 'opname_reversal'
-    AND o.id = CAST(SUBSTRING_INDEX(r.idempotency_key, '-', 1) AS UNSIGNED)
+LEFT JOIN posting_sets o ON o.id = COALESCE(
+    p.membalik_id,
+    CASE WHEN r.workflow = 'opname_reversal' THEN CAST(SUBSTRING_INDEX(r.idempotency_key, '-', 1) AS UNSIGNED) END
+)
 WHERE s.nomer_nota = :nomer_nota
 ORDER BY s.id;
 
@@ -160,7 +162,7 @@ SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.workflow_id, s.publish
            AS dibuat_oleh,
        (SELECT COUNT(*) FROM so_details_staging d WHERE d.header_id = h.id) AS jumlah_baris,
        p.id AS posting_id, p.total_debet, p.total_kredit, p.baris_selisih, p.created_at AS posted_at,
-       o.nomer_nota AS membalik_nota, b.id AS dibalik_posting_id,
+       o.id AS membalik_id, o.nomer_nota AS membalik_nota, b.id AS dibalik_posting_id,
        COALESCE(b.nomer_nota, (
            SELECT s2.nomer_nota FROM workflow_runs r2 JOIN rabbit_publish_shadow s2 ON s2.id = r2.carrier_shadow_id
            WHERE r2.workflow = 'opname_reversal' AND r2.idempotency_key LIKE CONCAT(p.id, '-%%')
@@ -174,8 +176,10 @@ LEFT JOIN so_headers_staging h ON h.transaksi_id = s.transaksi_id
 LEFT JOIN transaksi t ON t.id = s.transaksi_id
 LEFT JOIN posting_sets p ON p.transaksi_id = s.transaksi_id
 LEFT JOIN posting_sets b ON b.membalik_id = p.id
-LEFT JOIN posting_sets o ON r.workflow = 'opname_reversal'
-    AND o.id = CAST(SUBSTRING_INDEX(r.idempotency_key, '-', 1) AS UNSIGNED)
+LEFT JOIN posting_sets o ON o.id = COALESCE(
+    p.membalik_id,
+    CASE WHEN r.workflow = 'opname_reversal' THEN CAST(SUBSTRING_INDEX(r.idempotency_key, '-', 1) AS UNSIGNED) END
+)
 WHERE s.id = :shadow_id;
 
 -- name: staged_without_job(nomer_nota)$

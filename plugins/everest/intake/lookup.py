@@ -26,8 +26,8 @@ ENDED = frozenset({"COMPLETED", "FAILED", "CANCELLED"})
 class Job:
     """A job (shadow row), its document and its posting. Instants are naive UTC; amounts in rupiah.
 
-    membalik_nota: what this reversal reverses. dibalik_nota: the reversal of this document, on its way or (with
-    dibalik_posting_id) posted.
+    membalik_id, membalik_nota: the posting that this reversal reverses. dibalik_nota: the reversal of this document,
+    on its way or (with dibalik_posting_id) posted.
     """
 
     shadow_id: int
@@ -61,6 +61,7 @@ class Job:
     total_kredit: Decimal | None
     baris_selisih: int | None
     posted_at: datetime | None
+    membalik_id: int | None
     membalik_nota: str | None
     dibalik_nota: str | None
     dibalik_posting_id: int | None

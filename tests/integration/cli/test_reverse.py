@@ -57,6 +57,12 @@ def test_a_reversal_is_asked_for_posted_by_hand_and_shown_on_both_documents(
     assert everest("post", "SO-1-BALIK").exit_code == 0, "posted already is a success again"
     assert "0 rows would change" in everest("rerun", "SO-1-BALIK").stdout
     assert "0 rows would change" in everest("rerun", posted).stdout
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM workflow_runs WHERE workflow = 'opname_reversal'")  # purged after a year
+    connection.commit()
+    assert answer(everest("status", "SO-1-BALIK", "--json"))["membalik_nota"] == "SO-1"
+    assert answer(everest("preview", "SO-1-BALIK", "--json"))["outcome"] == "posted_already"
+    assert everest("reverse", "SO-1-BALIK", "--reason", "x").exit_code == 3
     assert builders.books(connection).agree
 
 
