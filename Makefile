@@ -41,12 +41,13 @@ test: up ## the tests, on the local stack; ARGS='-k words' chooses
 test-all: up ## the tests with those marked long
 	@$(VENV)/python -m pytest -m '' $(ARGS)
 
-check: setup ## format, lint, types, who may import whom, pins
+check: setup ## format, lint, types, who may import whom, pins, secrets, known holes
 	@$(VENV)/ruff format --check .
 	@$(VENV)/ruff check .
 	@$(VENV)/mypy
 	@$(VENV)/lint-imports
 	@$(STACK) requirements --check
+	@$(STACK) check
 
 format: setup ## format the code and sort the imports
 	@$(VENV)/ruff check --fix --exit-zero --quiet .

@@ -11,7 +11,7 @@ from stack.layout import Layout, StackError
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python3 -m stack", description="The local stack; see `make help`.")
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("setup", "up", "down", "status", "clean"):
+    for name in ("setup", "up", "down", "status", "clean", "check"):
         commands.add_parser(name)
     commands.add_parser("logs").add_argument("names", nargs="*", metavar="PROCESS")
     pins = commands.add_parser("requirements")
@@ -41,6 +41,10 @@ def main(arguments: list[str] | None = None) -> int:
                 from stack.report import logs
 
                 logs(layout, chosen.names)
+            case "check":
+                from stack.checks import check as check_security
+
+                check_security(layout)
             case "requirements":
                 from stack.pins import check, recompile
 

@@ -11,6 +11,7 @@ from datetime import datetime
 from importlib.metadata import version
 from typing import Any
 
+from stack.accounts import OWNER
 from stack.layout import StackError, write_private
 from stack.manager import render
 from stack.programs import AIRFLOW_USER, PEOPLE, Stack
@@ -66,7 +67,7 @@ def migrate(stack: Stack) -> bool:
 
 def run_python(stack: Stack, arguments: list[str], failure: str, program: str = "up") -> None:
     """Runs a module to its end, as the owner of the schema. Raises StackError with its last lines."""
-    env = stack.environment(program) | stack.connections(owner=True)
+    env = stack.environment(program) | stack.connections(OWNER)
     done = subprocess.run(
         [stack.layout.python, *arguments],
         cwd=stack.layout.root,

@@ -10,6 +10,7 @@ import secrets
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
+from stack.accounts import MYSQL_ACCOUNTS, MYSQL_OWNER, RABBITMQ_OWNER, RABBITMQ_ROLES
 from stack.layout import write_private
 
 
@@ -21,9 +22,10 @@ def _password() -> str:
 @dataclass(frozen=True)
 class Credentials:
     mariadb_owner: str = field(default_factory=_password, repr=False)
-    mariadb_worker: str = field(default_factory=_password, repr=False)
     rabbitmq_owner: str = field(default_factory=_password, repr=False)
-    rabbitmq_worker: str = field(default_factory=_password, repr=False)
+    # The programs' accounts at the database and at the broker, by name (stack/accounts.py).
+    mariadb: dict[str, str] = field(default_factory=dict, repr=False)
+    rabbitmq: dict[str, str] = field(default_factory=dict, repr=False)
     erlang_cookie: str = field(default_factory=_password, repr=False)
     postgresql_admin: str = field(default_factory=_password, repr=False)
     postgresql_airflow: str = field(default_factory=_password, repr=False)
@@ -39,6 +41,13 @@ class Credentials:
     airflow_fernet: str = field(
         default_factory=lambda: base64.urlsafe_b64encode(os.urandom(32)).decode("ascii"), repr=False
     )
+
+    def __post_init__(self) -> None:
+        self.mariadb[MYSQL_OWNER] = self.mariadb_owner
+        self.rabbitmq[RABBITMQ_OWNER] = self.rabbitmq_owner
+        for passwords, names in ((self.mariadb, MYSQL_ACCOUNTS), (self.rabbitmq, RABBITMQ_ROLES)):
+            for name in names:
+                passwords.setdefault(name, _password())
 
     @classmethod
     def load_or_make(cls, file: Path) -> Credentials:

@@ -83,6 +83,10 @@ class Layout:
         return self.local / "stack.env"
 
     @property
+    def operator_env_file(self) -> Path:
+        return self.local / "operator.env"
+
+    @property
     def manager_config(self) -> Path:
         return self.config / "supervisord.conf"
 
@@ -101,8 +105,8 @@ class Layout:
         if len(os.fsencode(self.run / "supervisor.sock")) <= LONGEST_SOCKET_PATH:
             return self.run
         mark = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:12]
-        base = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp")
-        return (base if base.is_dir() else Path("/tmp")) / f"everest-{os.getuid()}-{mark}"
+        base = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp")  # made 0700  # nosec B108
+        return (base if base.is_dir() else Path("/tmp")) / f"everest-{os.getuid()}-{mark}"  # nosec B108
 
     @property
     def socket(self) -> Path:

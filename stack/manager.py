@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 from typing import Any
-from xmlrpc.client import Fault, ServerProxy
+from xmlrpc.client import Fault, ServerProxy  # only our own manager answers  # nosec B411
 
 from supervisor.xmlrpc import SupervisorTransport
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from stack import machine
+from stack.accounts import IDENTITIES, MONITOR, OPERATOR, OWNER, Identity
 from stack.credentials import Credentials
 from stack.layout import Layout, write_private
 from stack.machine import ServiceUser
@@ -25,6 +26,7 @@ AIRFLOW_USER = "admin"
 # they act through the pages, which know them by name (EVEREST_PAGE_ROLES).
 PEOPLE = {"analyst": "viewer", "finance": "viewer", "engineer": "op", "warehouse": "viewer"}
 PAGE_ROLES = "analyst=user:analyst; finance=user:finance; engineer=user:engineer,user:admin; warehouse=user:warehouse"
+TASKS = IDENTITIES["airflow-scheduler"].mysql
 CONSUMER_WORKERS = 4  # the measured optimum on two cores is 4 to 6
 RABBITMQ_NODE = "everest@localhost"
 
@@ -117,7 +119,7 @@ class Stack:
         """The stack as this shell wants it: its ports, and its own EVEREST_ settings for our processes."""
         credentials = Credentials.load_or_make(layout.secrets_file)
         stack = cls(layout, Ports.choose(shell, Ports.load(layout.ports_file)), credentials)
-        ours = {MARK, PROGRAM_MARK, *stack.connections(owner=True)}
+        ours = {MARK, PROGRAM_MARK, *stack.connections(OWNER)}
         site = {
             name: value
             for name, value in shell.items()
@@ -129,22 +131,13 @@ class Stack:
         self.ports.save(self.layout.ports_file)
         write_private(self.layout.site_file, json.dumps(dict(self.site), indent=2, sort_keys=True) + "\n")
 
-    def mysql_url(self, owner: bool) -> str:
-        user, password = (
-            ("everest_owner", self.credentials.mariadb_owner)
-            if owner
-            else ("everest_worker", self.credentials.mariadb_worker)
-        )
-        return f"mysql://{user}:{password}@{LOOPBACK}:{self.ports.mariadb}/{SCHEMA}"
+    def mysql_url(self, account: str) -> str:
+        password = self.credentials.mariadb[account]
+        return f"mysql://{account}:{password}@{LOOPBACK}:{self.ports.mariadb}/{SCHEMA}"
 
-    def amqp_url(self, owner: bool) -> str:
-        user, password = self.rabbitmq_login(owner)
-        return f"amqp://{user}:{password}@{LOOPBACK}:{self.ports.amqp}/{VHOST}"
-
-    def rabbitmq_login(self, owner: bool) -> tuple[str, str]:
-        if owner:
-            return "everest_owner", self.credentials.rabbitmq_owner
-        return "everest_worker", self.credentials.rabbitmq_worker
+    def amqp_url(self, account: str) -> str:
+        password = self.credentials.rabbitmq[account]
+        return f"amqp://{account}:{password}@{LOOPBACK}:{self.ports.amqp}/{VHOST}"
 
     @property
     def airflow_url(self) -> str:
@@ -154,18 +147,19 @@ class Stack:
     def management_url(self) -> str:
         return f"http://{LOOPBACK}:{self.ports.rabbitmq_management}"
 
-    def connections(self, owner: bool) -> dict[str, str]:
-        """How the servers are reached: as the owner for operators and tests, as the worker for our processes."""
-        user, password = self.rabbitmq_login(owner)
+    def connections(self, who: Identity) -> dict[str, str]:
+        """How the servers are reached: each program as itself, tests as the owner. The management interface is asked
+        with an account that can only look, except by the owner and people."""
+        manager = who.rabbitmq if who in (OWNER, OPERATOR) else MONITOR
         return {
-            "EVEREST_MYSQL_URL": self.mysql_url(owner),
-            "EVEREST_AMQP_URL": self.amqp_url(owner),
+            "EVEREST_MYSQL_URL": self.mysql_url(who.mysql),
+            "EVEREST_AMQP_URL": self.amqp_url(who.rabbitmq),
             "EVEREST_AIRFLOW_URL": self.airflow_url,
             "EVEREST_AIRFLOW_USER": AIRFLOW_USER,
             "EVEREST_AIRFLOW_PASSWORD": self.credentials.airflow_admin,
             "EVEREST_RABBIT_MANAGEMENT_URL": self.management_url,
-            "EVEREST_RABBIT_MANAGEMENT_USER": user,
-            "EVEREST_RABBIT_MANAGEMENT_PASSWORD": password,
+            "EVEREST_RABBIT_MANAGEMENT_USER": manager,
+            "EVEREST_RABBIT_MANAGEMENT_PASSWORD": self.credentials.rabbitmq[manager],
         }
 
     def passwords(self) -> dict[str, str]:
@@ -179,14 +173,14 @@ class Stack:
         return {f"EVEREST_LOGIN_{user.upper()}": self.passwords()[user] for user in PEOPLE}
 
     def airflow_connection(self) -> str:
-        """Airflow's connection everest_mysql, the JSON of AIRFLOW_CONN_EVEREST_MYSQL: the worker's account."""
+        """Airflow's connection everest_mysql, the JSON of AIRFLOW_CONN_EVEREST_MYSQL: the account of the tasks."""
         return json.dumps(
             {
                 "conn_type": "mysql",
                 "host": LOOPBACK,
                 "port": self.ports.mariadb,
-                "login": "everest_worker",
-                "password": self.credentials.mariadb_worker,
+                "login": TASKS,
+                "password": self.credentials.mariadb[TASKS],
                 "schema": SCHEMA,
                 "extra": {"charset": "utf8mb4"},
             }
@@ -201,12 +195,13 @@ class Stack:
             return env | self._rabbitmq_environment()
         if name in ("mariadb", "postgresql"):
             return env
-        env |= dict(self.site) | self.connections(owner=False) | self.python_environment()
+        env |= dict(self.site) | self.connections(IDENTITIES[name]) | self.python_environment()
         env["PATH"] = f"{self.layout.venv / 'bin'}{os.pathsep}{machine.SYSTEM_PATH}"
         # setproctitle would write over the environment by which our processes are found.
         env |= {"SPT_NOENV": "1", "PYTHONUNBUFFERED": "1"}
-        if name.startswith("airflow"):
+        if name == "airflow-scheduler":  # the tasks are its children; nobody else may post
             env["AIRFLOW_CONN_EVEREST_MYSQL"] = self.airflow_connection()
+        if name.startswith("airflow"):
             env.setdefault("EVEREST_PAGE_ROLES", PAGE_ROLES)
         return env
 

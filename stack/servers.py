@@ -19,6 +19,7 @@ import pymysql
 from psycopg2 import sql
 
 from stack import machine
+from stack.accounts import MYSQL_ACCOUNTS, RABBITMQ_OWNER, RABBITMQ_ROLES, BrokerRole
 from stack.credentials import rabbitmq_password_hash
 from stack.layout import StackError, write_private
 from stack.machine import ServiceUser
@@ -26,8 +27,6 @@ from stack.manager import render
 from stack.ports import LOOPBACK
 from stack.programs import VHOST, Stack
 
-# The worker uses our own queues and exchanges and the default exchange's replies; it makes nothing else.
-WORKER_RIGHTS = r"^(everest\.jobs\..*|amq\.gen-.*)$"
 INIT_SECONDS = 180
 
 
@@ -35,12 +34,7 @@ def prepare_mariadb(stack: Stack) -> None:
     user = ServiceUser.of(stack.layout, "mysql")
     folder, config = stack.layout.data / "mariadb", stack.layout.config
     accounts = config / "mariadb-accounts.sql"
-    text = render(
-        "mariadb-accounts.sql",
-        owner_password=stack.credentials.mariadb_owner,
-        worker_password=stack.credentials.mariadb_worker,
-    )
-    write_private(accounts, text, user.owner)
+    write_private(accounts, mariadb_accounts(stack), user.owner)
     settings = config / "mariadb.cnf"
     write_private(
         settings, render("mariadb.cnf", datadir=folder, port=stack.ports.mariadb, init_file=accounts), user.owner
@@ -58,6 +52,17 @@ def prepare_mariadb(stack: Stack) -> None:
     ]
     _initialise(user, [tool, "--no-defaults", *arguments], "MariaDB's data folder")
     draft.rename(folder)
+
+
+def mariadb_accounts(stack: Stack) -> str:
+    """The schema, its owner, and an account per program without any right yet: `everest grant` gives those."""
+    owner = render("mariadb-accounts.sql", owner_password=stack.credentials.mariadb_owner)
+    programs = [
+        f"CREATE USER IF NOT EXISTS '{name}'@'%';\n"
+        f"ALTER USER '{name}'@'%' IDENTIFIED BY '{stack.credentials.mariadb[name]}';\n"
+        for name in MYSQL_ACCOUNTS
+    ]
+    return owner + "".join(programs)
 
 
 def prepare_rabbitmq(stack: Stack) -> None:
@@ -84,27 +89,26 @@ def prepare_rabbitmq(stack: Stack) -> None:
 
 
 def rabbitmq_definitions(stack: Stack) -> dict[str, object]:
-    """Vhost, users and rights. The owner may also make vhosts, for tests; the worker reads the queues' depths."""
+    """Vhost, users and their rights."""
 
-    def user(owner: bool, tags: str) -> dict[str, object]:
-        name, password = stack.rabbitmq_login(owner)
+    def user(name: str, role: BrokerRole) -> dict[str, object]:
+        password = stack.credentials.rabbitmq[name]
         # The salt comes from the password, so that the file, and with it the broker, is the same on every `up`.
         salt = password.encode("ascii")[:4]
         return {
             "name": name,
             "password_hash": rabbitmq_password_hash(password, salt),
             "hashing_algorithm": "rabbit_password_hashing_sha256",
-            "tags": tags,
+            "tags": role.tags,
         }
 
-    def rights(owner: bool, pattern: str) -> dict[str, str]:
-        name, _ = stack.rabbitmq_login(owner)
-        return {"user": name, "vhost": VHOST, "configure": pattern, "write": pattern, "read": pattern}
+    def rights(name: str, role: BrokerRole) -> dict[str, str]:
+        return {"user": name, "vhost": VHOST, "configure": role.configure, "write": role.write, "read": role.read}
 
     return {
-        "users": [user(True, "administrator"), user(False, "monitoring")],
+        "users": [user(name, role) for name, role in RABBITMQ_ROLES.items()],
         "vhosts": [{"name": VHOST}],
-        "permissions": [rights(True, ".*"), rights(False, WORKER_RIGHTS)],
+        "permissions": [rights(name, role) for name, role in RABBITMQ_ROLES.items()],
     }
 
 
@@ -163,7 +167,7 @@ def postgresql_answers(stack: Stack) -> str | None:
 
 def rabbitmq_answers(stack: Stack) -> str | None:
     """The management API is up last; it also knows whether the vhost is."""
-    user, password = stack.rabbitmq_login(owner=True)
+    user, password = RABBITMQ_OWNER, stack.credentials.rabbitmq_owner
     login = base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
     request = urllib.request.Request(
         f"{stack.management_url}/api/health/checks/virtual-hosts", headers={"Authorization": f"Basic {login}"}

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import shlex
 
+from stack.accounts import OPERATOR, OWNER, Identity
 from stack.layout import write_private
 from stack.programs import Stack
 
 
-def render_env_file(stack: Stack) -> str:
-    """Owner accounts, for operators and tests. Readable by a shell and line by line as NAME=value."""
-    lines = ["# Written by `make up`. Holds passwords. Usage: source .local/stack.env"]
-    values = stack.connections(owner=True) | stack.python_environment()
-    values |= stack.logins()
-    values["AIRFLOW_CONN_EVEREST_MYSQL"] = stack.airflow_connection()
+def render_env_file(stack: Stack, who: Identity = OWNER) -> str:
+    """Of the owner, for developers and tests: may migrate, and make schemas and vhosts. Of the operator: what a person
+    at work needs and no more. Readable by a shell and line by line as NAME=value."""
+    file = stack.layout.env_file if who == OWNER else stack.layout.operator_env_file
+    lines = [f"# Written by `make up`. Holds passwords. Usage: source .local/{file.name}"]
+    values = stack.connections(who) | stack.python_environment()
+    if who == OWNER:
+        values |= stack.logins()
+        values["AIRFLOW_CONN_EVEREST_MYSQL"] = stack.airflow_connection()
     lines += [f"export {name}={shlex.quote(value)}" for name, value in values.items()]
     # Proxies are for the outside; a second `source` does not lengthen PATH.
     bin_folder = str(stack.layout.venv / "bin")
@@ -27,3 +31,4 @@ def render_env_file(stack: Stack) -> str:
 
 def write_env_file(stack: Stack) -> None:
     write_private(stack.layout.env_file, render_env_file(stack))
+    write_private(stack.layout.operator_env_file, render_env_file(stack, OPERATOR))

@@ -88,6 +88,8 @@ class _Rise:
         def books() -> None:
             failure = "the books' schema could not be migrated (`make clean` would start from nothing)"
             airflow.run_python(self.stack, ["-m", "everest", "migrate"], failure)
+            failure = "the accounts could not be given their rights"
+            airflow.run_python(self.stack, ["-m", "everest", "grant"], failure)
 
         def metadata() -> None:
             servers.provision_postgresql(self.stack)

@@ -49,8 +49,9 @@ SELECT periode FROM periode_akuntansi WHERE periode IN :periods AND status = 'CL
 SELECT status FROM periode_akuntansi WHERE periode = :periode LOCK IN SHARE MODE;
 
 -- name: insert_period(periode)!
--- A month without a row is open; the row is there to be locked.
-INSERT INTO periode_akuntansi (periode, status) VALUES (:periode, 'OPEN')
+-- A month without a row is open, the column's default; the row is there to be locked. Without `status` in the statement
+-- the account of the tasks needs no right to change it.
+INSERT INTO periode_akuntansi (periode) VALUES (:periode)
 ON DUPLICATE KEY UPDATE periode = periode_akuntansi.periode;
 
 -- name: limits(gudang_kode)^

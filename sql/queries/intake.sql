@@ -35,9 +35,13 @@ SELECT id, nomer_nota, jenis FROM transaksi WHERE id = :transaksi_id;
 -- NULL takes the next id from the table's own counter; the workflow's step fills the rest.
 INSERT INTO transaksi (id, nomer_nota, jenis, gudang_kode) VALUES (:transaksi_id, :nomer_nota, :jenis, :gudang_kode);
 
--- name: release_accounting_document(transaksi_id)!
--- Gives a number back that turned out to be another program's.
-DELETE FROM transaksi WHERE id = :transaksi_id;
+-- name: before_number()!
+-- Where to go back to from a number that turns out to be another program's. Going back gives the row up and keeps the
+-- counter, and needs no right to delete accounting documents.
+SAVEPOINT everest_number;
+
+-- name: back_before_number()!
+ROLLBACK TO SAVEPOINT everest_number;
 
 -- name: insert_header(transaksi_id, nomer_nota, gudang_kode, tanggal_opname, tanggal_posting, snapshot_at, otorisasi_level, diotorisasi_oleh, diotorisasi_at, dibuat_oleh, submit_token)!
 -- Its unique keys decide between two senders of the same document.

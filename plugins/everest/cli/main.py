@@ -18,6 +18,7 @@ from everest.errors import (
     TransientDatabaseError,
 )
 from everest.intake.files import FileRefused, FileUnreadable
+from everest.store.grants import GrantError
 from everest.store.migrations import MigrationError
 from everest.workflow.engine import Fenced
 from ingest_consumer.errors import RerunRefused
@@ -31,6 +32,7 @@ _EXITS: tuple[tuple[type[Exception], int], ...] = (
     (Forbidden, NOT_POSSIBLE),
     (Fenced, NOT_POSSIBLE),
     (RerunRefused, NOT_POSSIBLE),
+    (GrantError, NOT_POSSIBLE),
     (MigrationError, NOT_POSSIBLE),
     (SettingsError, NOT_READY),
     (DatabaseError, NOT_READY),
@@ -53,6 +55,7 @@ _COMMANDS = {
     "report": "everest.cli.report",
     "audit": "everest.cli.audit",
     "migrate": "everest.cli.schema",
+    "grant": "everest.cli.schema",
     "workflow": "everest.cli.workflow",
 }
 

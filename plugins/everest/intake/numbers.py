@@ -16,6 +16,7 @@ def next_number(conn: Connection, nomer_nota: str, jenis: str, gudang_kode: str 
     """Writes the accounting document and returns its number. jenis: 'OPNAME' or 'PEMBALIKAN'. Raises Conflict when
     the counter runs through numbers that another program gave itself."""
     for _ in range(NUMBERS_TRIED):
+        _QUERIES.before_number(conn)
         _QUERIES.insert_accounting_document(
             conn, transaksi_id=None, nomer_nota=nomer_nota, jenis=jenis, gudang_kode=gudang_kode
         )
@@ -24,7 +25,7 @@ def next_number(conn: Connection, nomer_nota: str, jenis: str, gudang_kode: str 
         taken = _QUERIES.id_is_taken(conn, transaksi_id=number, workflow=POST_OPNAME.name, idempotency_key=key)
         if not taken:
             return number
-        _QUERIES.release_accounting_document(conn, transaksi_id=number)
+        _QUERIES.back_before_number(conn)
     raise Conflict(
         f"{NUMBERS_TRIED} numbers of the counter of table transaksi, up to {number}, belong to documents of another"
         " program; move the counter past them (ALTER TABLE transaksi AUTO_INCREMENT = ...) and submit again"

@@ -6,6 +6,7 @@ import base64
 import configparser
 import hashlib
 import json
+import re
 import shlex
 import stat
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from stack import manager, servers
+from stack.accounts import MYSQL_ACCOUNTS, RABBITMQ_ROLES
 from stack.credentials import Credentials, rabbitmq_password_hash
 from stack.layout import LONGEST_SOCKET_PATH, Layout, write_private
 from stack.ports import Ports
@@ -58,25 +60,49 @@ def test_rabbitmq_hash_is_salt_and_digest() -> None:
     assert raw == b"salt" + hashlib.sha256(b"saltsecret").digest()
 
 
-def test_the_worker_may_touch_our_queues_only_and_guest_does_not_exist(stack: Stack) -> None:
+def test_every_broker_account_but_the_owners_may_touch_our_own_names_only_and_guest_does_not_exist(
+    stack: Stack,
+) -> None:
     definitions = json.loads(json.dumps(servers.rabbitmq_definitions(stack)))
     rights = {row["user"]: row for row in definitions["permissions"]}
-    assert rights["everest_worker"]["configure"] == r"^(everest\.jobs\..*|amq\.gen-.*)$"
-    assert [user["name"] for user in definitions["users"]] == ["everest_owner", "everest_worker"]
-    assert [user["tags"] for user in definitions["users"]] == ["administrator", "monitoring"]
+    assert set(rights) == {user["name"] for user in definitions["users"]} == set(RABBITMQ_ROLES)
+    assert "guest" not in rights
+    assert [user["name"] for user in definitions["users"] if user["tags"] == "administrator"] == ["everest_owner"]
+    for name in set(rights) - {"everest_owner"}:
+        for kind in ("configure", "write", "read"):
+            assert rights[name][kind] == "^$" or rights[name][kind].startswith(r"^everest\.jobs\."), (name, kind)
+            assert not re.match(rights[name][kind], "amq.default"), "nobody publishes past the exchanges"
+
+
+def test_every_database_account_of_a_program_is_made_with_a_password_of_its_own_and_no_right(stack: Stack) -> None:
+    text = servers.mariadb_accounts(stack)
+    for name in MYSQL_ACCOUNTS:
+        assert f"ALTER USER '{name}'@'%' IDENTIFIED BY '{stack.credentials.mariadb[name]}';" in text
+    assert len({stack.credentials.mariadb[name] for name in MYSQL_ACCOUNTS}) == len(MYSQL_ACCOUNTS)
+    granted = [line for line in text.splitlines() if line.startswith("GRANT")]
+    assert granted and all("'everest_owner'@" in line for line in granted)
+
+
+def test_only_the_tasks_get_the_connection_that_may_post(stack: Stack) -> None:
+    holders = {
+        program.name: "AIRFLOW_CONN_EVEREST_MYSQL" in stack.environment(program.name, {}) for program in PROGRAMS
+    }
+    assert [name for name, holds in holders.items() if holds] == ["airflow-scheduler"]
+    assert "everest_pages:" in stack.environment("airflow-api-server", {})["EVEREST_MYSQL_URL"]
 
 
 def test_no_secret_is_on_a_command_line(stack: Stack) -> None:
-    secrets = list(vars(stack.credentials).values())
+    secrets = [secret for secret in vars(stack.credentials).values() if isinstance(secret, str)]
+    secrets += [*stack.credentials.mariadb.values(), *stack.credentials.rabbitmq.values()]
     stack.layout.local.mkdir()
     for program in PROGRAMS:
         assert not [word for word in stack.command(program.name) for secret in secrets if secret in word]
 
 
-def test_a_program_gets_the_workers_account_the_site_settings_and_nothing_else_of_the_shell(stack: Stack) -> None:
+def test_a_program_gets_its_own_account_the_site_settings_and_nothing_else_of_the_shell(stack: Stack) -> None:
     shell = {"PYTHONDONTWRITEBYTECODE": "1", "HTTPS_PROXY": "http://proxy", "AWS_KEY": "x", "TZ": "Asia/Jakarta"}
     env = stack.environment("consumer", shell)
-    assert env["EVEREST_MYSQL_URL"].startswith("mysql://everest_worker:")
+    assert env["EVEREST_MYSQL_URL"].startswith("mysql://everest_consumer:")
     assert env["EVEREST_FOREIGN_ZONE"] == "Asia/Jakarta"
     assert env["TZ"] == "Asia/Jakarta"
     assert not {"PYTHONDONTWRITEBYTECODE", "HTTPS_PROXY", "AWS_KEY"} & set(env)
@@ -102,8 +128,8 @@ def test_the_environment_file_gives_the_owners_accounts_line_by_line(stack: Stac
         if len(words) == 2 and words[0] == "export":
             name, _, values_text = words[1].partition("=")
             values[name] = values_text
-    assert values["EVEREST_MYSQL_URL"] == stack.mysql_url(owner=True)
-    assert values["EVEREST_AMQP_URL"] == stack.amqp_url(owner=True)
+    assert values["EVEREST_MYSQL_URL"] == stack.mysql_url("everest_owner")
+    assert values["EVEREST_AMQP_URL"] == stack.amqp_url("everest_owner")
     assert values["EVEREST_AIRFLOW_PASSWORD"] == stack.credentials.airflow_admin
     assert values["PYTHONPATH"].split(":")[:2] == [str(stack.layout.root), str(stack.layout.root / "plugins")]
 

@@ -1,0 +1,84 @@
+"""Who each program is, at the database and at the broker. What an account may do there: sql/grants.sql, and here.
+
+The broker's rights are three patterns over names of exchanges and queues: who may make or delete them (configure), put
+something in (write: publish to an exchange, bind a queue) and take something out (read: consume a queue, bind to an
+exchange). Nobody may write to the default exchange, so what is published comes in through the two exchanges alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MYSQL_OWNER = "everest_owner"
+MYSQL_ACCOUNTS = (
+    "everest_consumer",
+    "everest_relay",
+    "everest_reconciler",
+    "everest_tasks",
+    "everest_pages",
+    "everest_operator",
+    "everest_reader",
+)
+
+
+@dataclass(frozen=True)
+class BrokerRole:
+    """tags: what it may do in the management interface."""
+
+    tags: str = ""
+    configure: str = "^$"
+    write: str = "^$"
+    read: str = "^$"
+
+
+RABBITMQ_OWNER = "everest_owner"
+_ALL_OF_OURS = r"^everest\.jobs\.(x|dlx|q|failed\.dlq)$"
+RABBITMQ_ROLES = {
+    # Makes vhosts, for tests; looks at everything.
+    RABBITMQ_OWNER: BrokerRole("administrator", ".*", ".*", ".*"),
+    # Makes the topology, takes jobs and rejects them. It publishes no job.
+    "everest_consumer": BrokerRole(
+        configure=_ALL_OF_OURS, write=r"^everest\.jobs\.(dlx|q|failed\.dlq)$", read=r"^everest\.jobs\.(x|dlx|q)$"
+    ),
+    # Publishes to both exchanges and takes settled dead letters out. It cannot take a job; so where the queue of jobs
+    # is missing, it waits until a consumer has made it.
+    "everest_relay": BrokerRole(
+        configure=_ALL_OF_OURS, write=_ALL_OF_OURS, read=r"^everest\.jobs\.(x|dlx|failed\.dlq)$"
+    ),
+    # `python -m ingest_consumer dead-letters`, and the management pages for looking.
+    "everest_operator": BrokerRole(
+        "monitoring",
+        configure=r"^everest\.jobs\.(dlx|failed\.dlq)$",
+        write=r"^everest\.jobs\.failed\.dlq$",
+        read=r"^everest\.jobs\.(dlx|failed\.dlq)$",
+    ),
+    # Asks the management API how full the queues are: reconciler, pages. No message, in or out.
+    "everest_monitor": BrokerRole("monitoring"),
+    # Another application that announces its documents itself, as the existing web application does.
+    "everest_publisher": BrokerRole(write=r"^everest\.jobs\.x$"),
+}
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A program's account at the database and the one it speaks AMQP with."""
+
+    mysql: str
+    rabbitmq: str
+
+
+OWNER = Identity(MYSQL_OWNER, RABBITMQ_OWNER)
+OPERATOR = Identity("everest_operator", "everest_operator")
+MONITOR = "everest_monitor"
+IDENTITIES = {
+    "consumer": Identity("everest_consumer", "everest_consumer"),
+    "relay": Identity("everest_relay", "everest_relay"),
+    "reconciler": Identity("everest_reconciler", MONITOR),
+    # The pages run in the API server, the tasks are children of the scheduler; parsing DAGs needs no database.
+    "airflow-api-server": Identity("everest_pages", MONITOR),
+    "airflow-scheduler": Identity("everest_tasks", MONITOR),
+    "airflow-dag-processor": Identity("everest_reader", MONITOR),
+    # `up` itself, where it runs a module to its end: as the owner.
+    "up": OWNER,
+    "airflow": OWNER,
+}

@@ -1,0 +1,122 @@
+"""Servers that a test starts for itself, where it needs to be the administrator or certificates of its own.
+
+They listen on the loopback, on free ports, keep everything in a folder of their own and are gone with the fixture.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from everest.settings import MysqlUrl
+from stack import machine
+
+START_SECONDS = 120
+STOP_SECONDS = 30
+ADMIN = "everest_test_admin"
+PASSWORD = "a password of this test alone"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def folder_for(user: str) -> Iterator[Path]:
+    """A folder that this system user can work in; pytest's own are closed to others."""
+    folder = Path(tempfile.mkdtemp(prefix=f"everest-{user}-"))
+    try:
+        if os.getuid() == 0:
+            entry = pwd.getpwnam(user)
+            os.chown(folder, entry.pw_uid, entry.pw_gid)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def as_user(user: str, argv: Sequence[str | Path]) -> list[str]:
+    switch = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "--"] if os.getuid() == 0 else []
+    return [*switch, *map(str, argv)]
+
+
+@contextmanager
+def running(
+    argv: Sequence[str], env: Mapping[str, str], log: Path, answers: Callable[[], bool]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """The server, once it answers. It is asked to end, then made to."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(argv, env=dict(env), stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+    try:
+        give_up_at = time.monotonic() + START_SECONDS
+        while not answers():
+            if process.poll() is not None or time.monotonic() > give_up_at:
+                pytest.fail(f"{argv[-1]} did not come up:\n{log.read_text(errors='replace')[-3000:]}")
+            time.sleep(0.1)
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def mariadb(*options: str) -> Iterator[MysqlUrl]:
+    """A MariaDB with one administrator and no schema; `options` as on its command line."""
+    import pymysql
+
+    with folder_for("mysql") as folder:
+        accounts = folder / "accounts.sql"
+        accounts.write_text(
+            f"CREATE USER '{ADMIN}'@'127.0.0.1' IDENTIFIED BY '{PASSWORD}';\n"
+            f"GRANT ALL PRIVILEGES ON *.* TO '{ADMIN}'@'127.0.0.1' WITH GRANT OPTION;\n"
+        )
+        accounts.chmod(0o644)
+        install = [machine.require(machine.program("mariadb-install-db"), "MariaDB"), "--no-defaults"]
+        install += [f"--datadir={folder / 'data'}", "--skip-test-db", "--auth-root-authentication-method=socket"]
+        done = subprocess.run(as_user("mysql", install), cwd="/", capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            pytest.fail(f"MariaDB's data folder could not be made: {done.stderr[-800:]}")
+        url = MysqlUrl("127.0.0.1", free_port(), ADMIN, PASSWORD, "everest_private")
+        server = [
+            machine.require(machine.program("mariadbd"), "MariaDB"),
+            "--no-defaults",
+            f"--datadir={folder / 'data'}",
+            f"--socket={folder / 'socket'}",
+            f"--pid-file={folder / 'pid'}",
+            f"--init-file={accounts}",
+            "--bind-address=127.0.0.1",
+            f"--port={url.port}",
+            "--skip-name-resolve",
+            "--innodb-buffer-pool-size=32M",
+            "--innodb-log-file-size=16M",
+            "--innodb-flush-log-at-trx-commit=0",
+            "--performance-schema=OFF",
+            *options,
+        ]
+
+        def answers() -> bool:
+            try:
+                pymysql.connect(
+                    host=url.host, port=url.port, user=url.user, password=url.password, connect_timeout=2
+                ).close()
+            except pymysql.MySQLError:
+                return False
+            return True
+
+        with running(as_user("mysql", server), {"PATH": machine.SYSTEM_PATH}, folder / "log", answers):
+            yield url
