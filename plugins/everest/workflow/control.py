@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from everest.errors import Conflict, EverestError
-from everest.workflow import codec, pointer, starts, state, waits
+from everest.workflow import answers, codec, parking, pointer, starts, state, waits
 from everest.workflow.compensations import compensate_all, compensate_next
 from everest.workflow.definition import Definition
 from everest.workflow.ports import FINAL, WAITING, Outcome, Transaction
@@ -101,7 +101,7 @@ def resume(tx: Transaction, definition: Definition, run_id: int, actor: str = SY
         answer = {"status": "waiting", "code": 202, "message": run.waiting.get("message", "menunggu")}
         run.wakes_at = run.waiting["until"]  # a DAG run that ended under the pause did not keep it
         tx.runs.save(run)
-        tx.runs.announce(run, Outcome("WAITING", {**answer, **waits.shown(run.waiting)}))
+        tx.runs.announce(run, Outcome("WAITING", {**answer, **parking.shown(run.waiting)}))
         if run.wakes_at is not None:
             tx.runs.enqueue(run, run.wakes_at)
     else:
@@ -149,7 +149,7 @@ def signal(
 ) -> None:
     """Stored and delivered in one transaction. Raises Conflict for a run that has ended, DocumentMissing for none."""
     run = tx.runs.lock(run_id)
-    waits.deliver(tx, definition, run, name, payload or {}, correlation, actor)
+    answers.deliver(tx, definition, run, name, payload or {}, correlation, actor)
     tx.runs.audit(actor or SYSTEM, "signal", run, name, None)
 
 
@@ -207,7 +207,7 @@ def _answer(
     asked = run.waiting or {}
     about: dict[str, Any] = {name: asked[name] for name in ("step", "sequence", "evidence", "reasons") if name in asked}
     tx.runs.audit(actor, action, run, reason, about)  # as it stood before the answer; a refused one takes it along
-    waits.answer(tx, definition, run, kinds, actor, payload or {}, reason, rejects, sequence)
+    answers.answer(tx, definition, run, kinds, actor, payload or {}, reason, rejects, sequence)
 
 
 def compensate(tx: Transaction, definition: Definition | None, run_id: int, actor: str = SYSTEM) -> None:

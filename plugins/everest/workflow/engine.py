@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from everest.errors import Conflict, DefinitionError, DocumentMissing, GaveUp
-from everest.workflow import codec, fanout, pointer, questions, starts, waits
+from everest.workflow import answers, codec, fanout, pointer, questions, starts, waits
 from everest.workflow import definition as d
 from everest.workflow.definition import NEXT_STEP, Definition, Step
 from everest.workflow.pointer import announce_next, cancel_run, describe, fail_run
@@ -242,7 +242,7 @@ def _settled(
     _refuse_overtaken(run, token)
     question = questions.Question.of(step.name, output) if isinstance(step, d.Then) else None
     if question is not None:
-        return run, waits.ask(tx, run, step, token, question)
+        return run, answers.ask(tx, run, step, token, question)
     if isinstance(step, d.Parallel):
         return run, ended(tx, run, waiters, fanout.settle_branch(tx, definition, run, step, token, output))
     return run, ended(tx, run, waiters, pointer.advance(tx, definition, run, step, token, output, begins))

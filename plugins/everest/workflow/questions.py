@@ -2,7 +2,7 @@
 
 What the handler wrote is committed, the run waits like at a `wait_for_decision`, and the pointer stays: the next DAG
 run enters the same step, whose handler finds the answer in `step.decision`. So a definition needs no step for a
-question that is asked rarely, and whoever looks again later can ask again. How runs park and wake: `waits`.
+question that is asked rarely, and whoever looks again later can ask again. How they are answered: `answers`.
 """
 
 from __future__ import annotations

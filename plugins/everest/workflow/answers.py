@@ -1,0 +1,198 @@
+"""Messages from outside: plain signals, and the answers of people to the question that is open.
+
+Whoever sends one only stores it and wakes the run. A waiting step looks for it when a task enters it (`enter`); a plain
+step that asks a person (`ask`) is entered again with the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from everest.errors import Conflict, DocumentRefused
+from everest.workflow import definition as d
+from everest.workflow import parking, pointer, questions, state
+from everest.workflow.checks import MAX_SIGNAL_NAME
+from everest.workflow.definition import Definition, Step
+from everest.workflow.ports import Run, Signal, Transaction
+from everest.workflow.ticket import Forward, Leave, Token
+
+REFUSED = 403
+MAX_CORRELATION = 150
+"""Characters; its column."""
+
+
+def enter(tx: Transaction, definition: Definition, run: Run, step: d.WaitForSignals, token: Token) -> Forward | Leave:
+    """The pointer stands at a step that waits for signals or an answer: are they there?"""
+    waiting = parking.open_wait(run, step)
+    if waiting is None:
+        waiting = parking.begin(
+            tx, run, step, step.kind, names=list(step.names), matched={}, remaining=list(step.names)
+        )
+        if step.correlation_key is not None:
+            if step.correlation_key not in run.state:
+                raise DocumentRefused(f"step {step.name}: the state has no {step.correlation_key!r} to correlate by")
+            waiting["correlation"] = {"key": step.correlation_key, "value": run.state[step.correlation_key]}
+        if step.kind == "signal":
+            tx.runs.release_signals(run, step.name)
+    if step.kind == "signal":
+        for signal in tx.runs.open_signals(run, step.names):
+            take(tx, run, step, waiting, signal)
+    if "rejected" in waiting and step.kind == "approval":
+        answer = waiting["rejected"]
+        raise DocumentRefused(f"ditolak oleh {answer['by']}: {answer['reason'] or 'tanpa alasan'}", code=REFUSED)
+    if is_satisfied(step, waiting):
+        return pointer.advance(tx, definition, run, step, token, _result(step, waiting))
+    if parking.is_late(tx, waiting):
+        return pointer.advance(tx, definition, run, step, token, parking.late(step, " dan ".join(step.names)))
+    message = f"menunggu {step.kind}: {', '.join(waiting['remaining'])}"
+    return parking.park(tx, run, step, "waiting_for_signal", waiting, message, waiting["until"])
+
+
+def take(tx: Transaction, run: Run, step: d.WaitForSignals, waiting: dict[str, Any], signal: Signal) -> bool:
+    """Consumes a stored signal if this wait is still missing it. Each wait consumes the oldest match of each name."""
+    if signal.name not in waiting["remaining"] or is_satisfied(step, waiting) or not _matches(step, waiting, signal):
+        return False
+    tx.runs.consume_signal(run, signal.id, step.name)
+    waiting["matched"][signal.name] = {"payload": signal.payload, "by": signal.sent_by, "at": signal.sent_at}
+    waiting["remaining"].remove(signal.name)
+    return True
+
+
+def _matches(step: d.WaitForSignals, waiting: dict[str, Any], signal: Signal) -> bool:
+    wanted = step.match_payload or {}
+    if any(key not in signal.payload or signal.payload[key] != value for key, value in wanted.items()):
+        return False
+    if step.correlation_key is None:
+        return True
+    expected = waiting["correlation"]["value"]
+    return signal.correlation == str(expected) or signal.payload.get(step.correlation_key) == expected
+
+
+def is_satisfied(step: d.WaitForSignals, waiting: dict[str, Any]) -> bool:
+    if "rejected" in waiting:
+        return True
+    return not waiting["remaining"] or (step.mode == "any" and bool(waiting["matched"]))
+
+
+def _result(step: d.WaitForSignals, waiting: dict[str, Any]) -> dict[str, Any]:
+    matched = waiting["matched"]
+    if step.kind == "decision" or step.kind == "approval":
+        rejected = waiting.get("rejected")
+        answer = rejected or matched[step.names[0]]
+        result: dict[str, Any] = {
+            "outcome": "rejected" if rejected else "approved",
+            "signal": step.names[0],
+            "by": answer["by"],
+            "at": answer["at"],
+            "reason": answer.get("reason") or answer.get("payload", {}).get("reason"),
+            "data": answer.get("payload", {}),
+        }
+    elif step.many:
+        result = {name: one["payload"] for name, one in matched.items()}
+    else:
+        result = dict(matched[step.names[0]]["payload"])
+    return state.public_part(result) if step.result_key is None else {step.result_key: result}
+
+
+def deliver(
+    tx: Transaction,
+    definition: Definition,
+    run: Run,
+    name: str,
+    payload: dict[str, Any],
+    correlation: str | None,
+    who: str | None,
+) -> bool:
+    """Stores a plain signal and gives it to the open wait, if that is missing it. Returns whether it woke the run."""
+    if run.status in ("completed", "cancelled", "failed"):
+        raise Conflict(f"workflow {run.id} is {run.status}; a signal would never be read")
+    if not 0 < len(name) <= MAX_SIGNAL_NAME or len(correlation or "") > MAX_CORRELATION:
+        raise DocumentRefused(
+            f"a signal's name has 1 to {MAX_SIGNAL_NAME} characters, its correlation at most {MAX_CORRELATION}"
+        )
+    signal_id = tx.runs.add_signal(run, name, payload, correlation, who, None)
+    tx.runs.add_event(run, "signal", run.current_step, None, {"name": name, "by": who})
+    step, waiting = awaited(definition, run)
+    if step is None or waiting is None or step.kind != "signal":
+        return False
+    signal = Signal(signal_id, name, payload, correlation, who, tx.now)
+    return take(tx, run, step, waiting, signal) and _wake_if_satisfied(tx, run, step, waiting)
+
+
+def answer(
+    tx: Transaction,
+    definition: Definition,
+    run: Run,
+    kinds: Sequence[str],
+    who: str,
+    payload: dict[str, Any],
+    reason: str | None,
+    rejects: bool = False,
+    sequence: int | None = None,
+) -> None:
+    """A person's answer to the wait that is open now. Raises Conflict when there is none, or another one than the
+    person saw (`sequence`); Forbidden when this person may not answer it."""
+    step, waiting = awaited(definition, run)
+    if step is None or waiting is None or step.kind not in kinds:
+        raise Conflict(f"workflow {run.id} is {run.status} and waits for no {' or '.join(kinds)}")
+    if sequence is not None and sequence != waiting["sequence"]:
+        raise Conflict(f"workflow {run.id} waits for something else by now (question {waiting['sequence']})")
+    if is_satisfied(step, waiting):
+        raise Conflict(f"workflow {run.id} has its answer already")
+    questions.check_may_answer(waiting, who)
+    if questions.is_asked_here(run) and parking.is_late(tx, waiting):
+        raise Conflict(f"workflow {run.id} waited until {parking.wib(waiting['until'])}; the question is closed")
+    name = step.names[0]
+    if not _matches(step, waiting, Signal(0, name, payload, None, who, tx.now)):
+        wanted = dict(step.match_payload or {})
+        if step.correlation_key is not None:
+            wanted[step.correlation_key] = waiting["correlation"]["value"]
+        told = ", ".join(f"{key} = {value}" for key, value in wanted.items())
+        raise Conflict(f"workflow {run.id} waits for an answer whose payload has {told}")
+    signal_id = tx.runs.add_signal(run, name, payload, None, who, waiting["sequence"])
+    tx.runs.consume_signal(run, signal_id, step.name)
+    said = {"payload": payload, "by": who, "at": tx.now, "reason": reason}
+    if rejects:
+        waiting["rejected"] = said
+    else:
+        waiting["matched"][name] = said
+        waiting["remaining"].remove(name)
+    tx.runs.add_event(run, "rejected" if rejects else "answered", step.name, None, {"by": who, "reason": reason})
+    _wake_if_satisfied(tx, run, step, waiting)
+
+
+def awaited(definition: Definition, run: Run) -> tuple[d.WaitForSignals | None, dict[str, Any] | None]:
+    """The wait for a signal or an answer that is open now, a plain step's own question too: (None, None) if none is."""
+    if run.current_step is None or pointer.status_of_wait(run) != "waiting_for_signal":
+        return None, None
+    if questions.is_asked_here(run):
+        return questions.stand_in(run), run.waiting
+    step = definition.step(run.current_step)
+    return (step, parking.open_wait(run, step)) if isinstance(step, d.WaitForSignals) else (None, None)
+
+
+def _wake_if_satisfied(tx: Transaction, run: Run, step: d.WaitForSignals, waiting: dict[str, Any]) -> bool:
+    run.waiting = waiting
+    if is_satisfied(step, waiting) and run.status != "paused":
+        pointer.wake(tx, run)
+        return True
+    tx.runs.save(run)
+    return False
+
+
+def ask(tx: Transaction, run: Run, step: Step, token: Token, question: questions.Question) -> Leave:
+    """Parks the run at a plain step whose handler asks a person. The same evidence keeps a question that nobody has
+    answered yet, with its number and its time; other evidence, or an answer that the handler saw, makes it a new one.
+    """
+    waiting = run.waiting if questions.is_asked_here(run) else None
+    if waiting is None or waiting["evidence"] != question.evidence or token.decision is not None:
+        until = None if question.timeout is None else tx.now + question.timeout
+        waiting = parking.begin(tx, run, step, questions.DECISION, names=[questions.DECISION], matched={})
+        waiting |= {"remaining": [questions.DECISION], "until": until, "message": question.message}
+        waiting |= {"reasons": question.reasons, "evidence": question.evidence, "not_by": question.not_by}
+        waiting |= {"details": question.details, "asked_at": tx.now}
+        asked = {name: waiting[name] for name in ("sequence", "evidence", "until", "not_by", "message", "reasons")}
+        tx.runs.add_event(run, "asked", step.name, token.attempt, asked)
+    tx.runs.unsend(run)  # the timer of an earlier question, or of an earlier DAG run
+    return parking.park(tx, run, step, "waiting_for_signal", waiting, waiting["message"], waiting["until"])

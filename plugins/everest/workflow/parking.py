@@ -1,0 +1,77 @@
+"""What all waits have in common: a record of the open wait in the run, and the run parked at its step.
+
+The record (`Run.waiting`) says what is waited for, since which visit, until when; `pointer` ends the DAG run.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from everest.errors import StepTimeout
+from everest.workflow import definition as d
+from everest.workflow import pointer
+from everest.workflow.definition import Step
+from everest.workflow.ports import Run, RunStatus, Transaction
+from everest.workflow.ticket import Leave
+
+_SHOWN = ("kind", "names", "remaining", "until")
+_SHOWN_OF_A_QUESTION = (*_SHOWN, "reasons", "sequence", "evidence", "not_by")
+
+
+def open_wait(run: Run, step: Step) -> dict[str, Any] | None:
+    """What the run recorded when it began this very wait."""
+    waiting = run.waiting
+    return waiting if waiting and (waiting["step"], waiting["visit"]) == (step.name, run.visit) else None
+
+
+def begin(tx: Transaction, run: Run, step: Step, kind: str, **about: Any) -> dict[str, Any]:
+    """A new wait, numbered; recorded when the run is parked. about: what its kind needs to know."""
+    run.wait_sequence += 1
+    limit = step.timeout
+    until = None if limit is None else tx.now + limit
+    return {"kind": kind, "step": step.name, "visit": run.visit, "sequence": run.wait_sequence, "until": until, **about}
+
+
+def park(
+    tx: Transaction,
+    run: Run,
+    step: Step,
+    status: RunStatus,
+    waiting: dict[str, Any],
+    message: str,
+    until: datetime | None,
+) -> Leave:
+    """Ends the DAG run at this step. status: what the run is doing, apart from a pause; until: when it wakes itself."""
+    if run.status == "paused":
+        run.paused_status = status
+    else:
+        run.status = status
+    run.waiting = waiting
+    if tx.runs.step(run.id, step.name, run.visit, "") is None:
+        tx.runs.begin_attempt(run, step.name, "")
+    tx.runs.finish_step(run, step.name, "", "waiting", None, None)
+    return pointer.park(tx, run, message, shown(waiting), until)
+
+
+def shown(waiting: dict[str, Any]) -> dict[str, Any]:
+    """What the job's row tells its sender about an open wait."""
+    keys = _SHOWN_OF_A_QUESTION if "evidence" in waiting else _SHOWN
+    return {"waiting": {key: value for key, value in waiting.items() if key in keys}}
+
+
+def is_late(tx: Transaction, waiting: dict[str, Any]) -> bool:
+    """Whether its time is over."""
+    return bool(waiting["until"] is not None and tx.now >= waiting["until"])
+
+
+def late(step: d.WaitForSignals | d.WaitForWorkflows, what: str) -> dict[str, Any]:
+    """What the step gives when its time is over. Raises StepTimeout where it says nothing."""
+    if step.on_timeout is None:
+        raise StepTimeout(f"langkah {step.name}: {what} tidak datang dalam {step.timeout}")
+    return dict(step.on_timeout)
+
+
+def wib(instant: datetime) -> str:
+    """A UTC instant in the words of a message."""
+    return f"{instant + timedelta(hours=7):%Y-%m-%d %H:%M:%S} WIB"
