@@ -96,3 +96,29 @@ def test_a_reversal_whose_task_process_is_killed_posts_once(live: Live, moment: 
     live.wait_for(reversal["shadow_id"], "COMPLETED", "FAILED")
     assert_reversed_once(live, document, reversal)
     assert live.dead_letters(reversal["shadow_id"]) == []
+
+
+def test_a_reversal_that_failed_is_replayed_from_its_dead_letter(live: Live) -> None:
+    """It fails because somebody touched the original's journal, which is what no reversal may build on."""
+    document = posted(live)
+    (original,) = live.postings(document.nomer_nota)
+
+    def touch(by: int) -> None:
+        with live.connection() as conn, conn.cursor() as cursor:
+            changed = "UPDATE jurnal SET debet = debet + %s WHERE posting_id = %s AND urutan = 1"
+            cursor.execute(changed, (by, original["id"]))
+            conn.commit()
+
+    touch(1)
+    reversal = reverse(live, document.nomer_nota)
+    row = live.wait_for(reversal["shadow_id"], "FAILED", "COMPLETED")
+    assert (row["worker_status"], row["error_code"]) == ("FAILED", 500)
+    until("its dead letter", lambda: live.dead_letters(reversal["shadow_id"]))
+    touch(-1)
+
+    live.run("ingest_consumer", "dead-letters", "replay", reversal["nomer_nota"])
+
+    live.wait_for(reversal["shadow_id"], "COMPLETED")
+    assert_reversed_once(live, document, reversal)
+    live.run("ingest_consumer", "dead-letters", "settle")
+    assert live.dead_letters(reversal["shadow_id"]) == []
