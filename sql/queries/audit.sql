@@ -180,6 +180,43 @@ GROUP BY kode_barang, lot, gudang_kode
 HAVING SUM(masuk - keluar) = 0 AND SUM(nilai) <> 0 AND SUM(nilai IS NULL) = 0
 ORDER BY kode_barang, lot, gudang_kode;
 
+-- name: closed_months()
+SELECT periode FROM periode_akuntansi WHERE status = 'CLOSED';
+
+-- name: closings()
+-- When months were closed and opened, by people.
+SELECT created_at, action, JSON_UNQUOTE(JSON_EXTRACT(after_value, '$.periode')) AS periode
+FROM audit_log
+WHERE action IN ('period_close', 'period_open')
+ORDER BY id;
+
+-- name: entered_while_closed(after, upto, closings)
+-- What is dated in a month and was entered while that month was closed: posting sets, journal, stock card.
+SELECT e.tabel, e.posting_id, e.nomer_nota, MIN(e.tanggal_wib) AS tanggal_wib, MIN(e.created_at) AS created_at,
+       c.ditutup_at
+FROM (
+    SELECT 'posting' AS tabel, p.id AS posting_id, p.nomer_nota, t.tanggal_wib, p.created_at
+    FROM posting_sets p
+    JOIN transaksi t ON t.id = p.transaksi_id
+    WHERE p.id > :after AND p.id <= :upto
+    UNION ALL
+    SELECT 'jurnal', j.posting_id, j.nomer_nota, j.tanggal_wib, j.created_at
+    FROM jurnal j
+    WHERE j.posting_id > :after AND j.posting_id <= :upto
+    UNION ALL
+    SELECT 'kartu stok', k.posting_id, k.nomer_nota, k.tanggal_wib, k.created_at
+    FROM kartu_stok k
+    WHERE k.posting_id > :after AND k.posting_id <= :upto
+) e
+JOIN JSON_TABLE(:closings, '$[*]' COLUMNS (
+    bulan INT PATH '$[0]' ERROR ON ERROR,
+    ditutup_at DATETIME(6) PATH '$[1]' ERROR ON ERROR,
+    dibuka_at DATETIME(6) PATH '$[2]'
+)) c ON c.bulan = YEAR(e.tanggal_wib) * 100 + MONTH(e.tanggal_wib)
+    AND e.created_at > c.ditutup_at AND (c.dibuka_at IS NULL OR e.created_at < c.dibuka_at)
+GROUP BY e.tabel, e.posting_id, e.nomer_nota, c.ditutup_at
+ORDER BY e.posting_id, e.tabel;
+
 -- name: was_approved(posting_id)$
 -- Whether a person approved the document of a posting.
 SELECT EXISTS (

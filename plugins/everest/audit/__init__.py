@@ -4,6 +4,7 @@ After the posting: steps and constraints keep the books right, the audit proves 
 came in beside them (another program, a person with a database client, a bug of ours). It never repairs anything.
 
     finding.py      what an audit finds, and how it walks large tables in windows
+    months.py       what was entered in a closed month
     movements.py    movements that came after a count and are dated before it
     jobs.py         jobs: dead DAG runs, late messages, missing dead letters
     invariants.py   the list: each invariant with its sentence, its SQL and its remedy

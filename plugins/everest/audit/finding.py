@@ -80,17 +80,23 @@ def walked(query: str, window: Window, names: tuple[str, ...], pesan: str) -> Ch
     the columns."""
 
     def check(auditor: Auditor) -> Iterator[Finding]:
-        after = _start(auditor, window)
-        while True:
-            with auditor.open() as tx:
-                upto = getattr(QUERIES, window.next_query)(tx.conn, after=after, size=window.size)
-                if upto is None:
-                    return
-                rows = list(getattr(QUERIES, query)(tx.conn, after=after, upto=upto))
-            yield from (finding(query, row, names, pesan) for row in rows)
-            after = upto
+        for row in walked_rows(auditor, query, window):
+            yield finding(query, row, names, pesan)
 
     return check
+
+
+def walked_rows(auditor: Auditor, query: str, window: Window, **parameters: Any) -> Iterator[dict[str, Any]]:
+    """The rows that a statement returns, window by window."""
+    after = _start(auditor, window)
+    while True:
+        with auditor.open() as tx:
+            upto = getattr(QUERIES, window.next_query)(tx.conn, after=after, size=window.size)
+            if upto is None:
+                return
+            rows = list(getattr(QUERIES, query)(tx.conn, after=after, upto=upto, **parameters))
+        yield from rows
+        after = upto
 
 
 def _start(auditor: Auditor, window: Window) -> int | str:

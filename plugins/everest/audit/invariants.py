@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from everest.audit import jobs, movements
+from everest.audit import jobs, months, movements
 from everest.audit.finding import ITEMS, JOBS, JOURNAL, POSTINGS, STOCK_CARD, Check, walked
 
 
@@ -133,6 +133,14 @@ INVARIANTS = (
                 " sebagai cerminnya",
             ),
         ),
+    ),
+    Invariant(
+        key="closed_month_stays_closed",
+        sentence="Nothing was entered in a month while that month was closed.",
+        means="the rows did not come from a posting of ours: a posting looks under the lock that closing waits for.",
+        remedy="find who wrote them (the database's own log); let accounting decide whether they stay. Months that"
+        " another program closed are named, because since when is not known.",
+        checks=(months.entered_while_closed,),
     ),
     Invariant(
         key="empty_stock_has_no_value",

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from everest import periods
 from everest.audit.finding import ITEMS, JOBS, JOURNAL, POSTINGS, STOCK_CARD, Finding, Window, walked
 from tests import builders
 from tests.builders import Line
@@ -134,6 +135,38 @@ def reversal_of_a_posting_that_is_gone(books: Books) -> str:
     return "membalik posting 987654"
 
 
+def month_of(nota: str, books: Books) -> str:
+    (row,) = builders.rows(books.conn, "SELECT MIN(tanggal_wib) AS dated FROM jurnal WHERE nomer_nota = %s", nota)
+    return f"{row['dated']:%Y-%m}"
+
+
+def close_month(books: Books, month: str) -> None:
+    with books.walker.database.transaction() as tx:
+        assert periods.close(tx, month, "dewi", "tutup buku").is_changed
+
+
+def open_month(books: Books, month: str) -> None:
+    with books.walker.database.transaction() as tx:
+        assert periods.open(tx, month, "dewi", "koreksi").is_changed
+
+
+def posting_in_a_closed_month(books: Books) -> str:
+    """As if somebody had gone round the steps."""
+    document = books.post()
+    close_month(books, month_of(document.nomer_nota, books))
+    books.run("UPDATE posting_sets SET created_at = created_at + INTERVAL 1 HOUR")
+    return f"nota {document.nomer_nota}: posting bertanggal"
+
+
+def journal_row_in_a_month_that_was_closed_for_a_while(books: Books) -> str:
+    document = books.post()
+    month = month_of(document.nomer_nota, books)
+    close_month(books, month)
+    books.run("UPDATE jurnal SET created_at = UTC_TIMESTAMP(6)")
+    open_month(books, month)
+    return f"nota {document.nomer_nota}: jurnal bertanggal"
+
+
 def stock_of_nothing_with_a_value(books: Books) -> str:
     now = datetime.now(UTC)
     for masuk, keluar, nilai in (("10", "0", "5000"), ("0", "10", "-4500.50")):
@@ -238,6 +271,8 @@ def purged_letters(books: Books) -> str:
         ("rows_belong_to_their_posting", card_leftover),
         ("rows_belong_to_their_posting", card_row_of_another_nota),
         ("reversal_mirrors_original", reversal_of_a_posting_that_is_gone),
+        pytest.param("closed_month_stays_closed", posting_in_a_closed_month, id="H22"),
+        ("closed_month_stays_closed", journal_row_in_a_month_that_was_closed_for_a_while),
         pytest.param("empty_stock_has_no_value", stock_of_nothing_with_a_value, id="H10"),
         pytest.param("no_movement_entered_late", movement_entered_late, id="H13"),
         ("no_movement_entered_late", movement_that_committed_while_the_count_was_posted),
@@ -349,7 +384,28 @@ def test_a_job_that_ends_while_airflow_is_asked_is_no_finding(books: Books) -> N
     assert books.audit_all() == {}
 
 
+def test_postings_before_a_closing_and_after_an_opening_are_no_findings(books: Books) -> None:
+    month = month_of(books.post().nomer_nota, books)
+    close_month(books, month)
+    open_month(books, month)
+    books.post()
+    close_month(books, month)
+
+    assert books.audit_all() == {}
+
+
 # ------------------------------------------------------------------------------------------------ what is not known
+
+
+def test_a_month_that_another_program_closed_is_named_because_nobody_knows_since_when(books: Books) -> None:
+    builders.period(books.conn, "2026-01")
+
+    report = books.audit("closed_month_stays_closed")
+
+    assert (report.outcome, report.notes) == (
+        "CLEAN",
+        ("closed by another program, since when is not known: 2026-01",),
+    )
 
 
 def test_an_airflow_that_cannot_be_asked_is_said_and_never_passes(books: Books) -> None:
