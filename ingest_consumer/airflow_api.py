@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import httpx
 
-from ingest_consumer import airflow_marks
+from ingest_consumer import airflow_marks, tls
 from ingest_consumer.errors import AirflowRefused, AirflowUnavailable
 
 NOTE_MAX = 1000
@@ -56,7 +56,10 @@ class AirflowApi:
 
     def __init__(self, base_url: str, user: str, password: str, timeout: float | timedelta = 10.0) -> None:
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
-        self._client = httpx.Client(base_url=base_url.rstrip("/"), timeout=seconds, follow_redirects=False)
+        address, verify = tls.http(base_url)
+        self._client = httpx.Client(
+            base_url=address.rstrip("/"), timeout=seconds, follow_redirects=False, verify=verify
+        )
         self._login = {"username": user, "password": password}
         self._token: str | None = None
         self._lock = threading.Lock()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 import pika
 import pika.data
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import AMQPError
+
+from ingest_consumer.tls import Tls, split
 
 BROKER_ERRORS = (AMQPError, OSError)
 """What any call on a connection or channel may raise when the broker, or the way to it, is in trouble."""
@@ -21,7 +24,10 @@ BLOCKED_TIMEOUT_S = 30
 
 def connect(amqp_url: str, name: str, heartbeat_s: int) -> pika.BlockingConnection:
     """Raises one of BROKER_ERRORS. `name` is what the management page shows."""
-    parameters = pika.URLParameters(amqp_url)
+    plain, tls = split(amqp_url)
+    parameters = pika.URLParameters(plain)
+    if urlsplit(plain).scheme == "amqps":
+        parameters.ssl_options = pika.SSLOptions((tls or Tls()).context(), parameters.host)
     parameters.heartbeat = heartbeat_s
     parameters.blocked_connection_timeout = BLOCKED_TIMEOUT_S
     parameters.socket_timeout = SOCKET_TIMEOUT_S

@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import Any
 
 import pymysql
+from pymysql.constants import CLIENT
 from pymysql.err import DataError, IntegrityError, MySQLError
 
 from ingest_consumer.settings import MysqlUrl
@@ -21,9 +22,21 @@ Connection = Any
 """A PyMySQL connection; autocommit is off."""
 
 CONNECT_TIMEOUT_S = 5
+CR_SSL_CONNECTION_ERROR = 2026
 LOCK_WAIT_S = 5
 LOCK_NAME_MAX = 64
 """MySQL's limit on the name of a GET_LOCK."""
+
+
+class _Connection(pymysql.connections.Connection):
+    """Refuses a server that offers no TLS where TLS was asked for; PyMySQL would log in without it."""
+
+    def _request_authentication(self) -> None:
+        if self.ssl and not self.server_capabilities & CLIENT.SSL:  # type: ignore[attr-defined]
+            raise pymysql.OperationalError(
+                CR_SSL_CONNECTION_ERROR, "TLS is asked for, but the server does not offer it"
+            )
+        super()._request_authentication()  # type: ignore[misc]
 
 
 class Database:
@@ -62,7 +75,7 @@ class Database:
         return name if len(name) <= LOCK_NAME_MAX else f"everest.{purpose}.{sha256(name.encode()).hexdigest()[:32]}"
 
     def _connect(self) -> Connection:
-        conn = pymysql.connect(
+        conn = _Connection(
             host=self._url.host,
             port=self._url.port,
             user=self._url.user,
@@ -70,6 +83,7 @@ class Database:
             database=self._url.schema,
             charset="utf8mb4",
             autocommit=False,
+            ssl=None if self._url.tls is None else self._url.tls.context(),
             connect_timeout=CONNECT_TIMEOUT_S,
             read_timeout=self._timeout_s,
             write_timeout=self._timeout_s,

@@ -9,6 +9,8 @@ from datetime import timedelta
 from urllib.parse import unquote, urlsplit
 
 from ingest_consumer.errors import SettingsError
+from ingest_consumer.secret_files import resolved
+from ingest_consumer.tls import Tls, split
 
 
 @dataclass(frozen=True)
@@ -22,18 +24,20 @@ class Login:
 
 @dataclass(frozen=True)
 class MysqlUrl:
-    """Where the rows are: mysql://user:password@host:port/schema."""
+    """Where the rows are: mysql://user:password@host:port/schema, with TLS by its parameters (tls.py)."""
 
     host: str
     port: int
     user: str
     password: str = field(repr=False)
     schema: str
+    tls: Tls | None = None
 
     @classmethod
     def parse(cls, text: str) -> MysqlUrl:
         """Raises ValueError with a sentence; the text itself is never shown, it holds a password."""
-        parts = urlsplit(text)
+        plain, tls = split(text)
+        parts = urlsplit(plain)
         if parts.scheme != "mysql" or not parts.hostname or len(parts.path) < 2:
             raise ValueError("must look like mysql://user:password@host:port/schema")
         return cls(
@@ -42,6 +46,7 @@ class MysqlUrl:
             unquote(parts.username or ""),
             unquote(parts.password or ""),
             unquote(parts.path[1:]),
+            tls,
         )
 
 
@@ -76,6 +81,7 @@ class Settings:
     def from_environment(cls, env: Mapping[str, str] = os.environ, *, airflow: bool = False) -> Settings:
         """`airflow`: this command cannot work without it. Raises SettingsError naming every variable that is wrong."""
         problems: list[str] = []
+        env = resolved(env, problems)
 
         def number(name: str, default: float, least: float, most: float, whole: bool = True) -> float:
             text = env.get(name, "")
@@ -89,6 +95,19 @@ class Settings:
                 return default
             return value
 
+        def is_readable(name: str, url: str) -> bool:
+            try:
+                _, tls = split(url)
+                if tls is not None:
+                    tls.context()
+            except OSError as problem:  # ssl.SSLError is one, and a ValueError as well
+                problems.append(f"{name}: the files of its ssl_ parameters are of no use: {problem}")
+            except ValueError as problem:
+                problems.append(f"{name} {problem}")
+            else:
+                return True
+            return False
+
         def login(prefix: str, needed: bool) -> Login | None:
             url, user, password = (env.get(f"{prefix}_{part}", "") for part in ("URL", "USER", "PASSWORD"))
             if not url and not needed:
@@ -96,7 +115,7 @@ class Settings:
             for part, value in (("URL", url), ("USER", user), ("PASSWORD", password)):
                 if not value:
                     problems.append(f"{prefix}_{part} is not set")
-            if url and urlsplit(url).scheme not in ("http", "https"):
+            if url and is_readable(f"{prefix}_URL", url) and urlsplit(url).scheme not in ("http", "https"):
                 problems.append(f"{prefix}_URL: must begin with http:// or https://")
             return Login(url, user, password)
 
@@ -105,8 +124,12 @@ class Settings:
             mysql = MysqlUrl.parse(env.get("EVEREST_MYSQL_URL", ""))
         except ValueError as problem:
             problems.append(f"EVEREST_MYSQL_URL {problem}")
+        else:
+            is_readable("EVEREST_MYSQL_URL", env["EVEREST_MYSQL_URL"])
         amqp_url = env.get("EVEREST_AMQP_URL", "")
-        if urlsplit(amqp_url).scheme not in ("amqp", "amqps") or not urlsplit(amqp_url).hostname:
+        if is_readable("EVEREST_AMQP_URL", amqp_url) and (
+            urlsplit(amqp_url).scheme not in ("amqp", "amqps") or not urlsplit(amqp_url).hostname
+        ):
             problems.append("EVEREST_AMQP_URL must look like amqp://user:password@host:port/vhost")
 
         heartbeat = int(number("EVEREST_HEARTBEAT_S", 60, 2, 600))

@@ -16,6 +16,7 @@ import pika
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import ChannelClosedByBroker
 
+from ingest_consumer import tls
 from ingest_consumer.broker import close_quietly
 from ingest_consumer.errors import TopologyError
 from ingest_consumer.settings import Login
@@ -83,8 +84,10 @@ def _differences(amqp_url: str, management: Login | None) -> str | None:
         return None
     vhost = quote(unquote(urlsplit(amqp_url).path[1:]) or "/", safe="")
     try:
+        address, verify = tls.http(management.url)
         answer = httpx.get(
-            f"{management.url.rstrip('/')}/api/queues/{vhost}/{JOBS_QUEUE}",
+            f"{address.rstrip('/')}/api/queues/{vhost}/{JOBS_QUEUE}",
+            verify=verify,
             auth=(management.user, management.password),
             timeout=MANAGEMENT_TIMEOUT_S,
         )

@@ -120,3 +120,53 @@ def mariadb(*options: str) -> Iterator[MysqlUrl]:
 
         with running(as_user("mysql", server), {"PATH": machine.SYSTEM_PATH}, folder / "log", answers):
             yield url
+
+
+@contextmanager
+def rabbitmq(ca: Path, cert: Path, key: Path) -> Iterator[int]:
+    """A RabbitMQ that speaks AMQP over TLS alone; yields its port. Its first account is the broker's own guest."""
+    with folder_for("rabbitmq") as folder:
+        port, epmd_port = free_port(), free_port()
+        (folder / "rabbitmq.conf").write_text(
+            f"listeners.tcp = none\nlisteners.ssl.local = 127.0.0.1:{port}\n"
+            f"ssl_options.cacertfile = {ca}\nssl_options.certfile = {cert}\nssl_options.keyfile = {key}\n"
+            "log.console = true\nlog.file = false\n"
+        )
+        (folder / "plugins").write_text("[].\n")
+        for file in folder.iterdir():
+            file.chmod(0o644)
+        name = f"everest_test_{os.getpid()}@localhost"
+        env = {
+            "PATH": machine.SYSTEM_PATH,
+            "LANG": "C.UTF-8",
+            "HOME": str(folder),
+            "ERL_EPMD_ADDRESS": "127.0.0.1",
+            "ERL_EPMD_PORT": str(epmd_port),
+            "RABBITMQ_NODENAME": name,
+            "RABBITMQ_DIST_PORT": str(free_port()),
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1} -start_epmd false",
+            "RABBITMQ_CONF_ENV_FILE": str(folder / "rabbitmq-env.conf"),
+            "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq.conf"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
+            "RABBITMQ_MNESIA_BASE": str(folder / "mnesia"),
+            "RABBITMQ_LOG_BASE": str(folder / "log"),
+            "RABBITMQ_LOGS": "-",
+            "RABBITMQ_PID_FILE": str(folder / "pid"),
+            "RUNNING_UNDER_SYSTEMD": "true",
+        }
+
+        def answers(where: int) -> Callable[[], bool]:
+            def connects() -> bool:
+                with socket.socket() as probe:
+                    probe.settimeout(1)
+                    return probe.connect_ex(("127.0.0.1", where)) == 0
+
+            return connects
+
+        epmd = [machine.require(machine.program("epmd"), "Erlang"), "-address", "127.0.0.1", "-port", str(epmd_port)]
+        server = [machine.require(machine.rabbitmq_server(), "RabbitMQ")]
+        with (
+            running(as_user("rabbitmq", epmd), env, folder / "epmd.out", answers(epmd_port)),
+            running(as_user("rabbitmq", server), env, folder / "server.out", answers(port)),
+        ):
+            yield port

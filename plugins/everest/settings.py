@@ -11,24 +11,28 @@ from urllib.parse import unquote, urlsplit
 from zoneinfo import ZoneInfo
 
 from everest.errors import SettingsError
+from ingest_consumer.secret_files import resolved
+from ingest_consumer.tls import Tls, split
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 @dataclass(frozen=True)
 class MysqlUrl:
-    """Where the books are: mysql://user:password@host:port/schema."""
+    """Where the books are: mysql://user:password@host:port/schema, with TLS by its parameters (ingest_consumer.tls)."""
 
     host: str
     port: int
     user: str
     password: str
     schema: str
+    tls: Tls | None = None
 
     @classmethod
     def parse(cls, text: str) -> MysqlUrl:
         """Raises ValueError with a sentence; the text itself is never shown, it holds a password."""
-        parts = urlsplit(text)
+        plain, tls = split(text)
+        parts = urlsplit(plain)
         if parts.scheme != "mysql" or not parts.hostname or len(parts.path) < 2:
             raise ValueError("must look like mysql://user:password@host:port/schema")
         return cls(
@@ -37,6 +41,7 @@ class MysqlUrl:
             user=unquote(parts.username or ""),
             password=unquote(parts.password or ""),
             schema=unquote(parts.path[1:]),
+            tls=tls,
         )
 
     def __repr__(self) -> str:
@@ -121,7 +126,10 @@ def _modules(env: Mapping[str, str]) -> tuple[str, ...]:
 
 def mysql_url(env: Mapping[str, str] = os.environ) -> MysqlUrl:
     """The database of this process, from EVEREST_MYSQL_URL. Raises SettingsError."""
-    text = env.get("EVEREST_MYSQL_URL")
+    problems: list[str] = []
+    text = resolved(env, problems).get("EVEREST_MYSQL_URL")
+    if found := [problem for problem in problems if problem.startswith("EVEREST_MYSQL_URL")]:
+        raise SettingsError("; ".join(found))
     if not text:
         raise SettingsError("EVEREST_MYSQL_URL is not set; `source .local/stack.env` sets it for the local stack")
     try:

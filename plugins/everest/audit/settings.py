@@ -9,6 +9,7 @@ from datetime import timedelta
 from urllib.parse import unquote, urlsplit
 
 from everest.errors import SettingsError
+from ingest_consumer.secret_files import resolved
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class AuditSettings:
     def from_environment(cls, env: Mapping[str, str] = os.environ) -> AuditSettings:
         """Raises SettingsError naming every variable that is wrong."""
         problems: list[str] = []
+        env = resolved(env, problems)
 
         def whole(name: str, default: int, least: int, most: int) -> int:
             given = env.get(name) or str(default)

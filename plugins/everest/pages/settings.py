@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 from everest.errors import SettingsError
 from everest.pages.access import RoleMapping
 from everest.settings import MysqlUrl, Settings, mysql_url
+from ingest_consumer.secret_files import resolved
 
 DEFAULT_ROLES = "analyst=role:viewer,role:user; engineer=role:op,role:admin"
 """Nobody is finance or warehouse until the site says who."""
@@ -45,6 +46,7 @@ class PageSettings:
     ) -> PageSettings:
         """Raises SettingsError naming every variable that is wrong."""
         problems: list[str] = []
+        env = resolved(env, problems)
         roles = RoleMapping({}, {})
         try:
             roles = RoleMapping.parse(env.get("EVEREST_PAGE_ROLES") or DEFAULT_ROLES)

@@ -10,6 +10,7 @@ import httpx
 
 from everest.errors import EverestError
 from everest.reconciler.settings import Login
+from ingest_consumer import tls
 
 JOBS_QUEUE = "everest.jobs.q"
 DEAD_LETTER_QUEUE = "everest.jobs.failed.dlq"
@@ -25,8 +26,12 @@ class Management:
     """One broker's management API, for one vhost."""
 
     def __init__(self, login: Login, vhost: str, timeout: timedelta) -> None:
+        address, verify = tls.http(login.url)
         self._client = httpx.Client(
-            base_url=login.url.rstrip("/"), auth=(login.user, login.password), timeout=timeout.total_seconds()
+            base_url=address.rstrip("/"),
+            auth=(login.user, login.password),
+            timeout=timeout.total_seconds(),
+            verify=verify,
         )
         self._vhost = quote(vhost, safe="")
 

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from everest.errors import SettingsError
 from everest.settings import MysqlUrl, Settings, mysql_url
+from ingest_consumer.secret_files import resolved
 
 DEFAULT_VHOST = "/"
 
@@ -69,6 +70,7 @@ class ReconcilerSettings:
     def from_environment(cls, env: Mapping[str, str] = os.environ) -> ReconcilerSettings:
         """Raises SettingsError naming every variable that is wrong."""
         problems: list[str] = []
+        env = resolved(env, problems)
 
         def seconds(name: str, default: timedelta, least: float, most: float) -> timedelta:
             text = env.get(name) or f"{default.total_seconds():g}"

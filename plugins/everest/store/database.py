@@ -48,8 +48,18 @@ def connect(url: MysqlUrl, connect_timeout: int = 5) -> Connection:
             db=url.schema,
             charset="utf8mb4",
             connect_timeout=connect_timeout,
+            **_tls(url),
         )
     return prepare(conn)
+
+
+def _tls(url: MysqlUrl) -> dict[str, Any]:
+    if url.tls is None:
+        return {}
+    # The library would verify against a ca that it is given, whatever the mode.
+    files = {"ca": url.tls.ca if url.tls.verify else None, "cert": url.tls.cert, "key": url.tls.key}
+    mode = "VERIFY_IDENTITY" if url.tls.verify else "REQUIRED"
+    return {"ssl_mode": mode, "ssl": {name: path for name, path in files.items() if path is not None}}
 
 
 def prepare(conn: Connection) -> Connection:
