@@ -6,7 +6,7 @@ from fastapi import APIRouter, FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, Response
 
-from everest.pages import documents, view
+from everest.pages import approvals, dead_letters, documents, health, view, workflows
 from everest.pages.access import Permission
 from everest.pages.guard import GuardedRoute, Login, needs
 from everest.pages.settings import PageSettings
@@ -23,7 +23,14 @@ def create_app(settings: PageSettings, login: Login) -> FastAPI:
     app.router.redirect_slashes = False
     app.state.settings = settings
     app.state.login = login
-    for part in (router, documents.router):
+    for part in (
+        router,
+        documents.router,
+        approvals.router,
+        dead_letters.router,
+        workflows.router,
+        health.router,
+    ):
         app.include_router(part)
     app.add_exception_handler(HTTPException, _refused)
     return app

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,7 +11,8 @@ from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
-from everest.pages import charts, params, store, view
+from everest import preview, reports, reversal
+from everest.pages import charts, downloads, params, store, view
 from everest.pages.access import Permission, Person
 from everest.pages.guard import GuardedRoute, form, needs, person
 from everest.pages.settings import PageSettings
@@ -27,6 +29,7 @@ LINES_PER_PAGE = 50
 PROBLEMS_SHOWN = 200
 HISTORY = 100
 CHART_BARS = 10
+PREVIEW_CARDS = 200
 MAX_REASON = 500
 
 TABS = ("summary", "lines", "journal", "card", "history")
@@ -115,6 +118,37 @@ def rerun(request: Request, shadow_id: int) -> Response:
         visible(tx, person(request), shadow_id)
         shadow.rerun(tx.conn, shadow_id, person(request).name, reason)
     return view.back(request, f"/documents/{shadow_id}", "rerun")
+
+
+@router.post("/documents/{shadow_id}/preview")
+@needs(Permission.ACT)
+def look_ahead(request: Request, shadow_id: int) -> Response:
+    """What posting it would do now. A POST, because it takes a posting's locks; nothing stays of it."""
+    with closing(store.database(request)) as found:
+        with found.transaction() as tx:
+            doc = visible(tx, person(request), shadow_id)
+        told = preview.preview(found.transaction, f"#{shadow_id}")
+    return view.page(request, "preview.html", doc=doc, told=told, cards_shown=PREVIEW_CARDS)
+
+
+@router.post("/documents/{shadow_id}/reverse")
+@needs(Permission.ACT)
+def reverse(request: Request, shadow_id: int) -> Response:
+    """Sends the reversal on its way, and goes to it."""
+    with store.transaction(request) as tx:
+        visible(tx, person(request), shadow_id)
+        asked = reversal.request(tx, f"#{shadow_id}", person(request).name, str(form(request).get("reason", "")))
+    return view.back(request, f"/documents/{asked.shadow_id}", "reversed")
+
+
+@router.get("/documents/{shadow_id}/lines.{form}")
+@needs(Permission.READ_OWN)
+def lines_file(request: Request, shadow_id: int, form: downloads.Format) -> Response:
+    """All lines of the document with their variance, as a spreadsheet opens it."""
+    with store.transaction(request) as tx:
+        doc = visible(tx, person(request), shadow_id)
+    filters = reports.Filters(nomer_nota=doc["nomer_nota"])
+    return downloads.download(request, "variance", filters, form, view.language_of(request))
 
 
 def visible(tx: UnitOfWork, who: Person, shadow_id: int) -> dict[str, Any]:

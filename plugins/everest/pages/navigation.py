@@ -10,7 +10,13 @@ from everest.pages.access import Permission
 PREFIX = "/everest"
 """Where Airflow mounts the pages."""
 
-PAGES = (("documents", "/documents", Permission.READ_OWN),)
+PAGES = (
+    ("documents", "/documents", Permission.READ_OWN),
+    ("approvals", "/approvals", Permission.READ),
+    ("dead_letters", "/dead-letters", Permission.READ),
+    ("workflows", "/workflows", Permission.READ),
+    ("health", "/health", Permission.READ),
+)
 """Name in the catalogue, address, and who sees it in the pages' own menu. Airflow's menu shows all to everybody; who
 may not open one is told so."""
 

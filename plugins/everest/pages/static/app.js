@@ -61,6 +61,11 @@ function forgetSent() {
   }
 }
 
+function chooseAll(event) {
+  if (!event.target.matches("[data-all]")) return;
+  for (const box of event.target.form.querySelectorAll("input[name=shadow_id]")) box.checked = event.target.checked;
+}
+
 function isInUse(region) {
   const selection = document.getSelection();
   const selects = selection && !selection.isCollapsed && region.contains(selection.anchorNode);
@@ -113,6 +118,7 @@ async function refresh() {
 followTheme();
 document.addEventListener("click", leadOut);
 document.addEventListener("click", dialogs);
+document.addEventListener("change", chooseAll);
 document.addEventListener("submit", once);
 window.addEventListener("pageshow", forgetSent);
 if (document.querySelector("[data-live]")) window.setTimeout(refresh, REFRESH_MS);

@@ -1,0 +1,53 @@
+"""What RabbitMQ's management API says of our two queues. The pages speak no AMQP, and a broker that is away is news,
+not an error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from everest.pages.settings import Broker
+
+JOBS = "everest.jobs.q"
+LETTERS = "everest.jobs.failed.dlq"
+TIMEOUT_SECONDS = 2.0
+"""A page waits no longer for a number that only informs."""
+
+
+@dataclass(frozen=True)
+class Queues:
+    """Messages as of a few seconds ago. ready: waiting for a consumer, held: being worked on. None: not told."""
+
+    ready: int | None
+    held: int | None
+    consumers: int | None
+    letters: int | None
+
+
+def look(where: Broker | None) -> Queues | None:
+    """None when nobody said where the API is, or it does not answer."""
+    if where is None:
+        return None
+    try:
+        with httpx.Client(
+            base_url=where.url.rstrip("/"), auth=(where.user, where.password), timeout=TIMEOUT_SECONDS, trust_env=False
+        ) as client:
+            jobs, letters = _queue(client, where.vhost, JOBS), _queue(client, where.vhost, LETTERS)
+    except (httpx.HTTPError, ValueError):
+        return None
+    return Queues(
+        ready=jobs.get("messages_ready"),
+        held=jobs.get("messages_unacknowledged"),
+        consumers=jobs.get("consumers"),
+        letters=letters.get("messages"),
+    )
+
+
+def _queue(client: httpx.Client, vhost: str, name: str) -> dict[str, Any]:
+    answer = client.get(f"/api/queues/{quote(vhost, safe='')}/{name}")
+    answer.raise_for_status()
+    found = answer.json()
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,98 @@
+"""Surat mati: what failed with a fault, why, and the two ways out. No AMQP is spoken here: a row tells of its letter.
+
+Running a document again, or dropping it, changes its row in one transaction; the letter itself is taken out of the
+queue within a minute, when the document has ended. Messages that are none of ours have no row; see the command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from everest.pages import broker, params, store, view
+from everest.pages.access import Permission
+from everest.pages.guard import GuardedRoute, form, needs, person
+from everest.store.database import load_queries
+from ingest_consumer import shadow
+from ingest_consumer.errors import RerunRefused
+
+QUERIES = load_queries("pages_operations")
+router = APIRouter(route_class=GuardedRoute)
+
+PAGE = 50
+MAX_AT_ONCE = 200
+MAX_REASON = 500
+
+
+@router.get("/dead-letters")
+@needs(Permission.READ)
+def dead_letters(request: Request) -> Response:
+    nota = params.prefix(params.text(request, "nota"))
+    before = params.number(request, "before", params.THE_END)
+    with store.transaction(request) as tx:
+        rows = list(QUERIES.page_of_letters(tx.conn, before_id=before, nota=nota, size=PAGE + 1))
+        total = QUERIES.count_letters(tx.conn)
+    queue = broker.look(request.app.state.settings.broker)
+    return view.page(
+        request,
+        "dead_letters.html",
+        rows=rows[:PAGE],
+        older=rows[PAGE - 1]["shadow_id"] if len(rows) > PAGE else None,
+        is_first=before == params.THE_END,
+        total=total,
+        in_queue=queue.letters if queue else None,
+        query=request.query_params,
+    )
+
+
+@router.post("/dead-letters/replay")
+@needs(Permission.ACT)
+def replay(request: Request) -> Response:
+    """Runs the chosen ones again, each in a transaction of its own."""
+    who, reason = person(request).name, _reason(request)
+
+    def again(conn: Any, shadow_id: int) -> str:
+        shadow.rerun(conn, shadow_id, who, reason)
+        return "replayed"
+
+    return _each(request, again)
+
+
+@router.post("/dead-letters/drop")
+@needs(Permission.ACT)
+def drop(request: Request) -> Response:
+    """Cancels the chosen documents for good (499); needs a reason."""
+    who, reason = person(request).name, _reason(request)
+    if reason is None:
+        raise HTTPException(422, "reason")
+
+    def cancel(conn: Any, shadow_id: int) -> str:
+        return "dropped" if shadow.cancel_dropped(conn, shadow_id, who, reason) else "not_failed"
+
+    return _each(request, cancel)
+
+
+def _reason(request: Request) -> str | None:
+    return str(form(request).get("reason", "")).strip()[:MAX_REASON] or None
+
+
+def _each(request: Request, act: Callable[[Any, int], str]) -> Response:
+    """One answer for many: what became of each."""
+    given = [str(one) for one in form(request).getlist("shadow_id")]
+    chosen = list(dict.fromkeys(int(one) for one in given if one.isascii() and one.isdecimal() and len(one) < 19))
+    if not chosen:
+        raise HTTPException(422, "nothing_chosen")
+    told = []
+    for shadow_id in chosen[:MAX_AT_ONCE]:
+        try:
+            with store.transaction(request) as tx:
+                name = QUERIES.named(tx.conn, shadow_id=shadow_id)
+                outcome, words = act(tx.conn, shadow_id), None
+        except RerunRefused as refusal:
+            outcome, words = "refused", refusal.message
+        told.append({"shadow_id": shadow_id, "name": name, "outcome": outcome, "words": words})
+    return view.page(request, "dead_letters_done.html", told=told)

@@ -1,0 +1,117 @@
+"""Kesehatan: whether everything does its work, and what to do when something does not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from everest.pages import broker, store, view
+from everest.pages.access import Permission
+from everest.pages.broker import Queues
+from everest.pages.dead_letters import QUERIES
+from everest.pages.documents import QUERIES as DOCUMENTS
+from everest.pages.guard import GuardedRoute, needs
+from everest.pages.settings import PageSettings
+
+router = APIRouter(route_class=GuardedRoute)
+
+PROCESSES = ("consumer", "relay", "reconciler")
+LATE_BEAT = timedelta(seconds=45)
+"""Each process tells every ten seconds that it is there."""
+LATE_MESSAGE = timedelta(seconds=30)
+"""The relay looks ten times a second."""
+MANY_FAILURES = 5
+"""Of a hundred that ended in a day, from which on the share of failures is worth a look; never less than this many."""
+
+Verdict = Literal["good", "unsure", "bad"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the page. key: its name and, with `_do`, what to do, in the catalogue. told: reasons as they come."""
+
+    key: str
+    verdict: Verdict
+    values: dict[str, Any]
+    told: tuple[str, ...] = ()
+
+
+@router.get("/health")
+@needs(Permission.READ)
+def health(request: Request) -> Response:
+    settings: PageSettings = request.app.state.settings
+    now = datetime.now(UTC).replace(tzinfo=None)
+    with store.transaction(request) as tx:
+        beats = list(QUERIES.heartbeats(tx.conn, size=50))
+        due = QUERIES.outbox_due(tx.conn)
+        oldest = list(QUERIES.oldest_by_status(tx.conn))
+        hour = _by_status(QUERIES.ended_since(tx.conn, since=now - timedelta(hours=1)))
+        last_day = _by_status(QUERIES.ended_since(tx.conn, since=now - timedelta(days=1)))
+        letters = QUERIES.count_letters(tx.conn)
+        stuck = DOCUMENTS.count_stuck(tx.conn, stuck_before=now - settings.stuck_after)
+    queues = broker.look(settings.broker)
+    for beat in beats:
+        beat["facts"] = json.loads(beat["detail"] or "{}")
+    checks = [
+        *(_process(name, beats) for name in PROCESSES),
+        *_queue(queues, settings.broker is not None),
+        _outbox(due, now),
+        Check("stuck", "bad" if stuck else "good", {"n": stuck}),
+        Check("letters", "unsure" if letters else "good", {"n": letters}),
+        _failures(last_day),
+    ]
+    order = {"bad": 0, "unsure": 1, "good": 2}
+    return view.page(
+        request,
+        "health.html",
+        checks=sorted(checks, key=lambda check: order[check.verdict]),
+        worst=min((check.verdict for check in checks), key=lambda verdict: order[verdict]),
+        beats=beats,
+        queues=queues,
+        oldest=oldest,
+        hour=hour,
+        last_day=last_day,
+    )
+
+
+def _process(name: str, beats: list[dict[str, Any]]) -> Check:
+    """At least one of them is there and ready."""
+    alive = [
+        one
+        for one in beats
+        if one["name"] == name and one["now"] - one["seen_at"] < LATE_BEAT and one["facts"].get("state") != "stopped"
+    ]
+    if not alive:
+        return Check(name, "bad", {"n": 0})
+    reasons = tuple(str(reason) for one in alive for reason in one["facts"].get("reasons", ()))
+    is_ready = any(one["facts"].get("ready") for one in alive)
+    return Check(name, "good" if is_ready else "bad", {"n": len(alive)}, () if is_ready else reasons[:5])
+
+
+def _queue(queues: Queues | None, is_known: bool) -> Iterator[Check]:
+    if queues is None:
+        yield Check("broker" if is_known else "broker_unknown", "bad" if is_known else "unsure", {})
+        return
+    values = {"ready": queues.ready or 0, "held": queues.held or 0, "consumers": queues.consumers or 0}
+    yield Check("queue", "good" if queues.consumers else "bad", values)
+
+
+def _outbox(due: dict[str, Any], now: datetime) -> Check:
+    is_late = due["oldest_at"] is not None and now - due["oldest_at"] > LATE_MESSAGE
+    return Check("outbox", "bad" if is_late else "good", {"n": due["n"]})
+
+
+def _failures(ended: dict[str, int]) -> Check:
+    failed, all_of_them = ended.get("FAILED", 0), sum(ended.values())
+    is_much = failed >= MANY_FAILURES and failed * 100 > MANY_FAILURES * all_of_them
+    return Check("failures", "unsure" if is_much else "good", {"failed": failed, "all": all_of_them})
+
+
+def _by_status(rows: Any) -> dict[str, int]:
+    return {row["worker_status"]: int(row["n"]) for row in rows}

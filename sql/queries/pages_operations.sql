@@ -1,0 +1,62 @@
+-- The pages "Surat mati", "Persetujuan" and "Kesehatan". SELECTs only; every list has a LIMIT.
+
+-- name: page_of_letters(before_id, nota, size)
+-- Jobs that failed with a fault: each has its letter in the dead-letter queue, or gets it within seconds. A person's
+-- refusal (403) has none.
+SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.workflow_id, r.workflow, s.error_code, s.attempts,
+       LEFT(COALESCE(JSON_UNQUOTE(JSON_EXTRACT(s.response, '$.message')), s.error), 500) AS message,
+       s.worker_at, s.dead_lettered_at,
+       LEFT(COALESCE((SELECT o.body FROM outbox o WHERE o.shadow_id = s.id ORDER BY o.id DESC LIMIT 1), s.payload), 2000)
+           AS body
+FROM rabbit_publish_shadow s
+LEFT JOIN workflow_runs r ON r.id = s.workflow_id
+WHERE s.worker_status = 'FAILED' AND COALESCE(s.error_code, 500) <> 403 AND s.id < :before_id
+  AND (r.id IS NULL OR r.carrier_shadow_id IS NULL OR r.carrier_shadow_id = s.id)
+  AND (:nota IS NULL OR s.nomer_nota LIKE :nota)
+ORDER BY s.id DESC
+LIMIT :size;
+
+-- name: count_letters()$
+-- How many there are.
+SELECT COUNT(*) FROM rabbit_publish_shadow WHERE worker_status = 'FAILED' AND COALESCE(error_code, 500) <> 403;
+
+-- name: named(shadow_id)$
+-- What a person calls a job.
+SELECT COALESCE(nomer_nota, CONCAT('#', id)) FROM rabbit_publish_shadow WHERE id = :shadow_id;
+
+-- name: waiting_workflows(size)
+-- Runs of other modules that wait for somebody, the oldest first.
+SELECT r.id, r.workflow, r.version, r.idempotency_key, r.current_step, r.waiting, r.updated_at, r.wakes_at
+FROM workflow_runs r
+JOIN rabbit_publish_shadow s ON s.id = r.carrier_shadow_id
+WHERE r.status = 'waiting_for_signal' AND s.transaksi_id IS NULL
+ORDER BY r.id
+LIMIT :size;
+
+-- name: heartbeats(size)
+-- The processes that were seen in the last day, the newest first.
+SELECT name, instance, started_at, seen_at, detail, UTC_TIMESTAMP(6) AS now
+FROM process_heartbeats
+WHERE seen_at > UTC_TIMESTAMP(6) - INTERVAL 1 DAY
+ORDER BY seen_at DESC
+LIMIT :size;
+
+-- name: outbox_due()^
+-- Messages that should be on their way already.
+SELECT COUNT(*) AS n, MIN(available_at) AS oldest_at
+FROM outbox
+WHERE published_at IS NULL AND available_at <= UTC_TIMESTAMP(6);
+
+-- name: ended_since(since)
+-- How many jobs ended, by how.
+SELECT worker_status, COUNT(*) AS n
+FROM rabbit_publish_shadow
+WHERE worker_status IN ('COMPLETED', 'FAILED', 'CANCELLED') AND worker_at >= :since
+GROUP BY worker_status;
+
+-- name: oldest_by_status()
+-- Since when the oldest job stands in each status that is not an end.
+SELECT worker_status, COUNT(*) AS n, MIN(COALESCE(worker_at, created_at)) AS oldest_at
+FROM rabbit_publish_shadow
+WHERE worker_status IN ('PENDING', 'PROCESSING', 'WAITING')
+GROUP BY worker_status;
