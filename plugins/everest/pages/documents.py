@@ -251,7 +251,7 @@ _TAB = {"summary": _summary, "lines": _lines, "journal": _journal, "card": _card
 def _smells(doc: dict[str, Any], sums: dict[str, Any]) -> list[str]:
     """Hints that a count deserves a second look; each is a key of the catalogue. None of them stops a posting."""
     found = []
-    if sums["baris"] and sums["baris_selisih"] * 2 > sums["baris"]:
+    if sums["baris"] >= SOME_LINES and sums["baris_selisih"] * 2 > sums["baris"]:
         found.append("most_lines_differ")
     if sums["baris"] >= MANY_LINES and sums["baris_selisih"] == 0:
         found.append("nothing_differs")
@@ -263,6 +263,8 @@ def _smells(doc: dict[str, Any], sums: dict[str, Any]) -> list[str]:
     return found
 
 
+SOME_LINES = 10
+"""Of fewer, half of them says nothing."""
 MANY_LINES = 50
 """Of a warehouse that was really counted, so many lines seldom agree all."""
 OLD_SNAPSHOT = timedelta(days=3)

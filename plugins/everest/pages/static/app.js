@@ -69,7 +69,10 @@ function chooseAll(event) {
 function isInUse(region) {
   const selection = document.getSelection();
   const selects = selection && !selection.isCollapsed && region.contains(selection.anchorNode);
-  return selects || region.querySelector("dialog[open]") || region.querySelector("details[open]") !== null;
+  const types = [...region.querySelectorAll("input, textarea, select")].some(
+    (field) => field === document.activeElement || (field.type !== "hidden" && field.value !== field.defaultValue && field.tagName !== "SELECT"),
+  );
+  return selects || types || region.querySelector("dialog[open]") || region.querySelector("details[open]") !== null;
 }
 
 // Only what changed is replaced; where the reader is, what has the focus and what is selected stay.
