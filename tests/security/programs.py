@@ -26,6 +26,7 @@ _FILES: dict[str, set[str]] = {
     "intake": _PEOPLE,
     "preview": _POSTING,
     "pages_documents": {"pages"},
+    "pages_operations": {"pages"},
     "periods": {"operator"},
     "reconciler": {"reconciler"},
     "reports": {"pages", "operator", "reader"},
