@@ -25,6 +25,7 @@ _FILES: dict[str, set[str]] = {
     "books": _POSTING,
     "intake": _PEOPLE,
     "preview": _POSTING,
+    "drafts": {"pages"},
     "pages_documents": {"pages"},
     "pages_operations": {"pages"},
     "periods": {"operator"},

@@ -85,6 +85,9 @@ class GuardedRoute(APIRoute):
                 return view.problem_page(request, problem.code, problem.message)
             except Exception as error:
                 return _unexpected(request, error)
+            finally:
+                if isinstance(fields := getattr(request.state, "form", None), FormData):
+                    await fields.close()  # what was uploaded lies in a file
 
         return guarded
 

@@ -12,7 +12,9 @@ PREFIX = "/everest"
 
 PAGES = (
     ("documents", "/documents", Permission.READ_OWN),
+    ("submit", "/submit", Permission.SUBMIT),
     ("approvals", "/approvals", Permission.READ),
+    ("reports", "/reports", Permission.READ),
     ("dead_letters", "/dead-letters", Permission.READ),
     ("workflows", "/workflows", Permission.READ),
     ("health", "/health", Permission.READ),

@@ -1,0 +1,147 @@
+"""Drafts: what a person submits on the pages stays one until another person authorises it; only then is there a job.
+
+The first authorisation is the submission itself (level 1), the second one makes the document postable (level 2). Level
+and names come from whoever is logged in. A draft lies in the staging tables without job and run, so nothing picks it
+up; authorising it writes run, job and message in the same transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import UTC
+from typing import Any
+
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from everest.errors import Conflict, DocumentMissing, DocumentRefused, DuplicateKey, Forbidden, TransientDatabaseError
+from everest.intake.numbers import next_number
+from everest.intake.submission import Authority, Submission
+from everest.intake.submit import (
+    TRIES,
+    AlreadySubmitted,
+    Submitted,
+    audit,
+    find_earlier,
+    insert_lines,
+    line_chunks,
+    naive,
+)
+from everest.opname.rules import MIN_AUTHORISATION_LEVEL
+from everest.opname.steps import OPNAME
+from everest.opname.workflow import POST_OPNAME
+from everest.store.database import last_insert_id, load_queries
+from everest.store.unit_of_work import UnitOfWork
+from everest.workflow import engine
+
+QUERIES = load_queries("drafts")
+
+FIRST_LEVEL = 1
+
+Transactions = Callable[[], AbstractContextManager[UnitOfWork]]
+
+
+def authority_of(who: str) -> Authority:
+    """With whom a draft is checked: as if somebody authorised it now."""
+    return Authority(who, who, MIN_AUTHORISATION_LEVEL)
+
+
+def keep(open_transaction: Transactions, submission: Submission, who: str) -> int:
+    """Stores a draft and returns its transaksi_id; the same submission again is the same draft.
+
+    Raises Conflict when this token brought other content before, TransientDatabaseError when the database stays away.
+    """
+    for attempt in Retrying(
+        retry=retry_if_exception_type((DuplicateKey, TransientDatabaseError)),
+        wait=wait_random_exponential(multiplier=0.05, max=1),
+        stop=stop_after_attempt(TRIES),
+        reraise=True,
+    ):
+        with attempt, open_transaction() as tx:
+            return _keep(tx, submission, who)
+    raise AssertionError("unreachable: the retry loop returns or raises")
+
+
+def _keep(tx: UnitOfWork, submission: Submission, who: str) -> int:
+    earlier = find_earlier(tx.conn, submission, tx.settings)
+    if isinstance(earlier, AlreadySubmitted):
+        if not earlier.same_content:
+            raise Conflict(f"kiriman ini sudah tersimpan sebagai {earlier.nomer_nota} dengan isi lain")
+        return earlier.transaksi_id
+    if submission.gudang_kode is None or submission.tanggal_opname is None or submission.transaksi_id is not None:
+        raise DocumentRefused("gudang atau tanggal opname kosong, atau nomor transaksi diberikan")
+    chunks = list(line_chunks(submission))
+    transaksi_id = next_number(tx.conn, submission.nomer_nota, OPNAME, submission.gudang_kode)
+    QUERIES.insert_draft(
+        tx.conn,
+        transaksi_id=transaksi_id,
+        nomer_nota=submission.nomer_nota,
+        gudang_kode=submission.gudang_kode,
+        tanggal_opname=submission.tanggal_opname,
+        tanggal_posting=submission.tanggal_posting,
+        snapshot_at=naive(submission.snapshot_at, UTC),
+        dibuat_oleh=who,
+        submit_token=submission.token,
+    )
+    insert_lines(tx.conn, last_insert_id(tx.conn), chunks)
+    after = {"baris": len(submission.lines), "otorisasi_level": FIRST_LEVEL}
+    _audit(tx, "draft", transaksi_id, submission.nomer_nota, who, after)
+    return transaksi_id
+
+
+def authorise(tx: UnitOfWork, transaksi_id: int, who: str) -> Submitted:
+    """The second authorisation: the draft becomes a document on its way to the books; the caller commits.
+
+    Raises DocumentMissing, Conflict when it waits no more, Forbidden for whoever submitted it.
+    """
+    draft = _waiting(tx, transaksi_id)
+    own = str(draft["dibuat_oleh"] or "")
+    if not tx.settings.allow_self_approval and own.casefold().strip() == who.casefold().strip():
+        raise Forbidden(f"{who} mengirim {draft['nomer_nota']}; orang lain yang harus mengotorisasinya")
+    QUERIES.authorise_draft(
+        tx.conn, header_id=draft["id"], otorisasi_level=MIN_AUTHORISATION_LEVEL, diotorisasi_oleh=who[:100]
+    )
+    job = engine.dispatch(tx, POST_OPNAME, {"transaksi_id": transaksi_id}, None, transaksi_id, draft["nomer_nota"])
+    after = {"otorisasi_level": MIN_AUTHORISATION_LEVEL, "shadow_id": job.shadow_id}
+    _audit(tx, "authorise", transaksi_id, draft["nomer_nota"], who, after)
+    return Submitted(job.shadow_id, transaksi_id, draft["nomer_nota"], 0)
+
+
+def withdraw(tx: UnitOfWork, transaksi_id: int, who: str, reason: str) -> None:
+    """It is never posted; its rows stay. Raises DocumentMissing, Conflict, DocumentRefused without a reason."""
+    if not reason.strip():
+        raise DocumentRefused("alasan wajib diisi")
+    draft = _waiting(tx, transaksi_id)
+    QUERIES.withdraw_draft(tx.conn, header_id=draft["id"])
+    _audit(tx, "discard", transaksi_id, draft["nomer_nota"], who, {"otorisasi_level": 0}, reason.strip())
+
+
+def _waiting(tx: UnitOfWork, transaksi_id: int) -> dict[str, Any]:
+    draft: dict[str, Any] | None = QUERIES.lock_draft(tx.conn, transaksi_id=transaksi_id)
+    if draft is None:
+        raise DocumentMissing(f"draf {transaksi_id} tidak ada")
+    if draft["otorisasi_level"] != FIRST_LEVEL or draft["has_job"]:
+        raise Conflict(f"{draft['nomer_nota']} tidak menunggu otorisasi lagi")
+    return draft
+
+
+def _audit(
+    tx: UnitOfWork,
+    action: str,
+    transaksi_id: int,
+    nota: str,
+    who: str,
+    after: dict[str, Any],
+    reason: str | None = None,
+) -> None:
+    audit(
+        tx.conn,
+        actor=who,
+        action=action,
+        transaksi_id=transaksi_id,
+        nomer_nota=nota,
+        shadow_id=None,
+        workflow_id=None,
+        reason=reason,
+        after=after,
+    )

@@ -1,0 +1,146 @@
+"""Laporan: every report of `everest.reports` on the screen, with its chart and its files. Filters stand in the URL."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from itertools import islice
+from typing import Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Request
+from markupsafe import Markup
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from everest import reports as books
+from everest.errors import DocumentMissing
+from everest.pages import charts, downloads, formats, params, store, view
+from everest.pages.access import Permission
+from everest.pages.documents import QUERIES as DOCUMENTS
+from everest.pages.guard import GuardedRoute, needs
+from everest.pages.words import Language
+from everest.reports.shape import NUMBERS, Column, Kind
+
+router = APIRouter(route_class=GuardedRoute)
+
+ROWS_SHOWN = 200
+BARS = 12
+CHARTED = {"month": None, "warehouse": "gudang_kode", "item": "kode_barang", "reason": None}
+"""Reports whose first column names a bar, and the filter of `variance` to which a bar leads (None: its own rows)."""
+TEXTS = ("gudang_kode", "kode_barang", "nomer_nota", "kode_akun")
+
+
+@router.get("/reports")
+@needs(Permission.READ)
+def report(request: Request) -> Response:
+    key = params.choice(request, "report", tuple(books.REPORTS)) or "month"
+    definition, filters = books.REPORTS[key], filters_of(request, key)
+    language = view.language_of(request)
+    rows: list[Any] = []
+    totals: list[Any] = []
+    count, why = 0, None
+    with store.transaction(request) as tx:
+        warehouses = list(DOCUMENTS.warehouses(tx.conn))
+    is_ready = not definition.needs_one_of or any(name in filters.given for name in definition.needs_one_of)
+    if is_ready:
+        try:
+            with store.transaction(request) as tx, books.opened(tx, key, filters) as opened:
+                stream = opened.rows()
+                rows = list(islice(stream, ROWS_SHOWN))
+                for _ in stream:  # the totals are of all rows, not of those on the screen
+                    pass
+                totals, count = opened.totals_row() if opened.totals else [], opened.row_count
+        except (books.ReportRefused, DocumentMissing) as refused:
+            why = refused.message
+    return view.page(
+        request,
+        "reports.html",
+        key=key,
+        keys=tuple(books.REPORTS),
+        definition=definition,
+        headings=[one.heading if language == "id" else one.heading_en for one in definition.columns],
+        numeric=[one.kind in NUMBERS for one in definition.columns],
+        rows=[_shown(definition.columns, row) for row in rows],
+        totals=_shown(definition.columns, totals) if totals else [],
+        count=count,
+        why=why,
+        is_ready=is_ready,
+        chart=_chart(request, key, definition.columns, rows, filters, language),
+        query=request.query_params,
+        warehouses=warehouses,
+        rows_shown=ROWS_SHOWN,
+    )
+
+
+@router.get("/reports/{key}.{form}")
+@needs(Permission.READ)
+def report_file(request: Request, key: str, form: downloads.Format) -> Response:
+    """The whole of it, with the same filters."""
+    if key not in books.REPORTS:
+        raise HTTPException(404, "missing")
+    return downloads.download(request, key, filters_of(request, key), form, view.language_of(request))
+
+
+def filters_of(request: Request, key: str) -> books.Filters:
+    """The filters that mean something to this report; others stay in the URL for the next one."""
+    given: dict[str, Any] = {name: params.text(request, name) for name in TEXTS}
+    given |= {"since": params.day(request, "since"), "until": params.day(request, "until")}
+    accepted = books.REPORTS[key].accepts
+    return books.Filters(**{name: value for name, value in given.items() if name in accepted})
+
+
+def _shown(columns: tuple[Column, ...], row: Any) -> list[str]:
+    return [_cell(column.kind, value) for column, value in zip(columns, row, strict=True)]
+
+
+def _cell(kind: Kind, value: Any) -> str:
+    if value is None:
+        return ""
+    match kind:
+        case Kind.MONEY | Kind.COST:
+            return formats.rupiah(value)
+        case Kind.QUANTITY:
+            return formats.quantity(value)
+        case Kind.INTEGER:
+            return formats.whole(value)
+        case Kind.DATE:
+            return formats.day(value)
+        case Kind.INSTANT:
+            return formats.wall(value)
+    return formats.shown(value, 160)
+
+
+def _chart(
+    request: Request, key: str, columns: tuple[Column, ...], rows: list[Any], filters: books.Filters, language: Language
+) -> Markup | None:
+    """Surplus and shortage of what has most of both; a bar leads to its rows."""
+    if key not in CHARTED or not rows:
+        return None
+    places = {column.name: place for place, column in enumerate(columns)}
+    surplus, shortage = places["nilai_lebih"], places["nilai_kurang"]
+    largest = rows if key == "month" else sorted(rows, key=lambda row: row[surplus] + row[shortage], reverse=True)
+    bars: list[tuple[str, Decimal, str, str]] = []
+    for row in largest[-BARS:] if key == "month" else largest[:BARS]:
+        label, link = str(row[0] or "–"), _link(request, key, str(row[0] or ""), filters)
+        bars.append((label, row[surplus], charts.SURPLUS, link))
+        bars.append((label, -row[shortage], charts.SHORTAGE, link))
+    from everest.pages import words
+
+    return charts.horizontal(bars, words.text(language, "chart.report"))
+
+
+def _link(request: Request, key: str, label: str, filters: books.Filters) -> str:
+    query = {name: str(value) for name, value in filters.given.items()} | {"report": "variance"}
+    name = CHARTED[key]
+    if name is not None:
+        query[name] = label
+    elif key == "month" and len(label) == 7:
+        query |= {"since": f"{label}-01", "until": _last_day(label)}
+    return f"{view.base_of(request)}/reports?{urlencode(query)}"
+
+
+def _last_day(month: str) -> str:
+    from calendar import monthrange
+
+    year, number = (int(part) for part in month.split("-"))
+    return f"{month}-{monthrange(year, number)[1]:02d}"

@@ -1,0 +1,165 @@
+"""Kirim opname: a file or pasted rows become a draft, or the list of everything that is wrong with them.
+
+Nothing is stored before all of it is sound. The form carries a token of its own, so a double click is one draft. What
+is stored waits for another person (`everest.intake.drafts`).
+"""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from everest.intake import drafts
+from everest.intake.check import domain_problems
+from everest.intake.files import FileDocument, FileRefused, FileUnreadable, Reading, read_file
+from everest.pages import params, store, view
+from everest.pages.access import Permission
+from everest.pages.documents import QUERIES as DOCUMENTS
+from everest.pages.guard import GuardedRoute, form, needs, person
+
+router = APIRouter(route_class=GuardedRoute)
+
+FIELDS = ("nomer_nota", "gudang_kode", "tanggal_opname", "tanggal_posting")
+DECIMALS = ("id", "en")
+SUFFIXES = (".csv", ".tsv", ".txt", ".json")
+PROBLEMS_SHOWN = 500
+DRAFTS_SHOWN = 200
+LINES_SHOWN = 100
+TEMPLATE = (
+    "kode_barang;lot;gudang_kode;satuan;qty_sistem;qty_fisik;harga_pokok;alasan\r\n"
+    "00123;;;PCS;10;12;1500,00;\r\nBRG-B;L-01;;DUS;7;5;2500,50;rusak\r\n"
+)
+
+
+@router.get("/submit")
+@needs(Permission.SUBMIT)
+def blank(request: Request) -> Response:
+    return _page(request, {"submit_token": secrets.token_hex(16), "decimal": "id"})
+
+
+@router.get("/submit/template.csv")
+@needs(Permission.SUBMIT)
+def template(request: Request) -> Response:
+    """As Indonesian Excel opens and saves it."""
+    headers = {"Content-Disposition": 'attachment; filename="opname.csv"'}
+    return Response("\ufeff" + TEMPLATE, media_type="text/csv; charset=utf-8", headers=headers)
+
+
+@router.post("/submit")
+@needs(Permission.SUBMIT)
+def submit(request: Request) -> Response:
+    """Everything wrong at once, and nothing stored; or a draft."""
+    given = {name: str(form(request).get(name, "")).strip() for name in (*FIELDS, "decimal", "pasted", "submit_token")}
+    try:
+        found = _read(request, given)
+    except FileRefused as refused:
+        return _page(request, given, list(refused.problems))
+    except FileUnreadable:
+        return _page(request, given, why="unreadable")
+    who = person(request).name
+    with closing(store.database(request)) as database:
+        with database.transaction() as tx:
+            problems = domain_problems(tx, found.submission, drafts.authority_of(who))
+        if problems:
+            told = [
+                {"baris": one.baris, "kolom": one.kolom, "pesan": one.pesan, "file_line": found.file_line(one.baris)}
+                for one in problems
+            ]
+            return _page(request, given, told)
+        transaksi_id = drafts.keep(database.transaction, found.submission, who)
+    return view.back(request, "/drafts", "kept", new=transaksi_id)
+
+
+@router.get("/drafts")
+@needs(Permission.SUBMIT)
+def waiting(request: Request) -> Response:
+    """What waits for a second person; those who may only submit see their own."""
+    who = person(request)
+    own = None if who.may(Permission.READ) else who.name
+    with store.transaction(request) as tx:
+        rows = list(drafts.QUERIES.open_drafts(tx.conn, own=own, size=DRAFTS_SHOWN))
+        is_open_to_own = tx.settings.allow_self_approval
+    return view.page(request, "drafts.html", rows=rows, is_open_to_own=is_open_to_own)
+
+
+@router.get("/drafts/{transaksi_id}")
+@needs(Permission.SUBMIT)
+def draft(request: Request, transaksi_id: int) -> Response:
+    """What a second person is asked to authorise: all of its lines."""
+    who, skip = person(request), params.number(request, "skip", 0, most=1_000_000)
+    with store.transaction(request) as tx:
+        found = drafts.QUERIES.draft(tx.conn, transaksi_id=transaksi_id)
+        if found is None or not (who.may(Permission.READ) or found["dibuat_oleh"] == who.name):
+            raise HTTPException(404, "missing")
+        wanted = {"header_id": found["id"], "search": None}
+        lines = list(DOCUMENTS.staged_lines(tx.conn, size=LINES_SHOWN, skip=skip, **wanted))
+        total = DOCUMENTS.count_staged(tx.conn, **wanted)
+    return view.page(request, "draft.html", draft=found, lines=lines, total=total, skip=skip, size=LINES_SHOWN)
+
+
+@router.post("/drafts/{transaksi_id}/authorise")
+@needs(Permission.ACT)
+def authorise(request: Request, transaksi_id: int) -> Response:
+    with store.transaction(request) as tx:
+        sent = drafts.authorise(tx, transaksi_id, person(request).name)
+    return view.back(request, f"/documents/{sent.shadow_id}", "authorised")
+
+
+@router.post("/drafts/{transaksi_id}/withdraw")
+@needs(Permission.SUBMIT)
+def withdraw(request: Request, transaksi_id: int) -> Response:
+    """By whoever submitted it, or by finance."""
+    who = person(request)
+    with store.transaction(request) as tx:
+        draft = drafts.QUERIES.draft(tx.conn, transaksi_id=transaksi_id)
+        if draft is None or not (who.may(Permission.ACT) or draft["dibuat_oleh"] == who.name):
+            raise HTTPException(404, "missing")
+        drafts.withdraw(tx, transaksi_id, who.name, str(form(request).get("reason", "")))
+    return view.back(request, "/drafts", "withdrawn")
+
+
+def _read(request: Request, given: dict[str, str]) -> FileDocument:
+    """The upload, else what was pasted. Raises FileRefused, FileUnreadable."""
+    upload: Any = form(request).get("file")
+    is_upload = isinstance(upload, UploadFile) and bool(upload.filename)
+    suffix = Path(upload.filename).suffix.lower() if is_upload else ".csv"
+    token = given["submit_token"][:64]
+    header: dict[str, str | None] = {name: given[name] or None for name in FIELDS}
+    # A token of the form's own: the same content sent on purpose a second time is another matter than a double click.
+    header["submit_token"] = f"halaman-{token}" if token else None
+    decimal: Any = given["decimal"] if given["decimal"] in DECIMALS else None
+    with tempfile.NamedTemporaryFile(suffix=suffix if suffix in SUFFIXES else ".csv") as file:
+        if is_upload:
+            while piece := upload.file.read(1024 * 1024):
+                file.write(piece)
+        else:
+            file.write(given["pasted"].encode("utf-8", "surrogatepass"))
+        file.flush()
+        return read_file(Path(file.name), Reading(header, None, decimal))
+
+
+def _page(
+    request: Request, given: dict[str, str], problems: list[Any] | None = None, why: str | None = None
+) -> Response:
+    with store.transaction(request) as tx:
+        warehouses = list(DOCUMENTS.warehouses(tx.conn))
+    return view.page(
+        request,
+        "submit.html",
+        422 if problems or why else 200,
+        given=given,
+        problems=(problems or [])[:PROBLEMS_SHOWN],
+        total=len(problems or []),
+        why=why,
+        warehouses=warehouses,
+        decimals=DECIMALS,
+        columns=TEMPLATE.partition("\r\n")[0],
+    )

@@ -1,0 +1,48 @@
+-- Drafts: documents that were submitted on the pages and not authorised yet. No job and no run stand beside them.
+-- otorisasi_level 1 = waits for another person, 0 = withdrawn; from 2 on it is a document like any other.
+
+-- name: insert_draft(transaksi_id, nomer_nota, gudang_kode, tanggal_opname, tanggal_posting, snapshot_at, dibuat_oleh, submit_token)!
+-- The header's unique keys decide between two clicks.
+INSERT INTO so_headers_staging
+    (transaksi_id, nomer_nota, gudang_kode, tanggal_opname, tanggal_posting, snapshot_at, otorisasi_level,
+     dibuat_oleh, submit_token, zona_waktu, created_at)
+VALUES
+    (:transaksi_id, :nomer_nota, :gudang_kode, :tanggal_opname, :tanggal_posting, :snapshot_at, 1,
+     :dibuat_oleh, :submit_token, 'UTC', UTC_TIMESTAMP(6));
+
+-- name: lock_draft(transaksi_id)^
+-- Its header, until the transaction ends, and whether it has a job already.
+SELECT h.id, h.nomer_nota, h.otorisasi_level, h.dibuat_oleh,
+       EXISTS (SELECT 1 FROM rabbit_publish_shadow s WHERE s.transaksi_id = h.transaksi_id) AS has_job
+FROM so_headers_staging h
+WHERE h.transaksi_id = :transaksi_id AND h.zona_waktu = 'UTC'
+FOR UPDATE;
+
+-- name: authorise_draft(header_id, otorisasi_level, diotorisasi_oleh)!
+-- Only while it waits.
+UPDATE so_headers_staging
+SET otorisasi_level = :otorisasi_level, diotorisasi_oleh = :diotorisasi_oleh, diotorisasi_at = UTC_TIMESTAMP(6)
+WHERE id = :header_id AND otorisasi_level = 1;
+
+-- name: withdraw_draft(header_id)!
+-- It stays as it is and is never posted.
+UPDATE so_headers_staging SET otorisasi_level = 0 WHERE id = :header_id AND otorisasi_level = 1;
+
+-- name: open_drafts(own, size)
+-- What waits for authorisation, the oldest first.
+SELECT h.transaksi_id, h.nomer_nota, h.gudang_kode, h.tanggal_opname, h.tanggal_posting, h.dibuat_oleh, h.created_at,
+       (SELECT COUNT(*) FROM so_details_staging d WHERE d.header_id = h.id) AS jumlah_baris,
+       (SELECT COUNT(*) FROM so_details_staging d WHERE d.header_id = h.id AND d.qty_fisik <> d.qty_sistem) AS beda
+FROM so_headers_staging h
+WHERE h.otorisasi_level = 1 AND h.zona_waktu = 'UTC' AND h.submit_token IS NOT NULL
+  AND (:own IS NULL OR h.dibuat_oleh = :own)
+  AND NOT EXISTS (SELECT 1 FROM rabbit_publish_shadow s WHERE s.transaksi_id = h.transaksi_id)
+ORDER BY h.id
+LIMIT :size;
+
+-- name: draft(transaksi_id)^
+-- One of them, whatever became of it.
+SELECT h.id, h.transaksi_id, h.nomer_nota, h.gudang_kode, h.tanggal_opname, h.tanggal_posting, h.snapshot_at,
+       h.otorisasi_level, h.dibuat_oleh, h.created_at
+FROM so_headers_staging h
+WHERE h.transaksi_id = :transaksi_id AND h.zona_waktu = 'UTC';

@@ -1,0 +1,156 @@
+"""What people do on the pages: submit and authorise, replay and drop; each leaves its line in the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests import builders
+from tests.pages.conftest import Browser
+from tests.pages.test_documents import HOSTILE, failed
+
+Be = Callable[[str | None], Browser]
+
+HEADER = {"nomer_nota": "SO-H1", "gudang_kode": "GD-A", "tanggal_opname": "2026-08-31", "decimal": "id"}
+PAGES = "documents approvals dead-letters workflows health submit drafts reports"
+SOUND = "kode_barang;qty_sistem;qty_fisik;harga_pokok\n00123;10;12;1500,00\nBRG-B;7;5;2500,50\n"
+
+
+def audit(conn: Any) -> list[tuple[str, str]]:
+    conn.commit()
+    return [
+        (row["actor"], row["action"]) for row in builders.rows(conn, "SELECT actor, action FROM audit_log ORDER BY id")
+    ]
+
+
+@pytest.fixture
+def warehouse(connection: Any) -> None:
+    builders.warehouse(connection, "GD-A")
+    connection.commit()
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_a_count_waits_for_another_person_and_then_goes_to_posting(browser: Be, connection: Any) -> None:
+    clerk = browser("warehouse")
+    sent = clerk.submit("/submit", pasted=SOUND, submit_token="one", **HEADER)
+    assert sent.status_code == 303
+    assert builders.rows(connection, "SELECT 1 FROM rabbit_publish_shadow") == []
+    connection.commit()
+    draft = builders.rows(connection, "SELECT * FROM so_headers_staging")[0]
+    assert (draft["otorisasi_level"], draft["dibuat_oleh"], draft["diotorisasi_oleh"]) == (1, "warehouse", None)
+    assert "SO-H1" in browser("finance").get("/drafts").text
+    assert "00123" in browser("finance").get(f"/drafts/{draft['transaksi_id']}").text
+    done = browser("finance").submit(f"/drafts/{draft['transaksi_id']}/authorise")
+    assert done.status_code == 303 and done.headers["location"].startswith("/documents/")
+    connection.commit()
+    after = builders.rows(connection, "SELECT * FROM so_headers_staging")[0]
+    assert (after["otorisasi_level"], after["diotorisasi_oleh"]) == (2, "finance")
+    assert [row["transaksi_id"] for row in builders.rows(connection, "SELECT * FROM rabbit_publish_shadow")] == [
+        draft["transaksi_id"]
+    ]
+    assert audit(connection) == [("warehouse", "draft"), ("finance", "authorise")]
+    again = browser("finance-2").submit(f"/drafts/{draft['transaksi_id']}/authorise")
+    assert again.status_code == 409
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_nobody_authorises_what_they_submitted(browser: Be, connection: Any) -> None:
+    client = browser("finance")
+    client.submit("/submit", pasted=SOUND, submit_token="one", **HEADER)
+    number = builders.rows(connection, "SELECT transaksi_id FROM so_headers_staging")[0]["transaksi_id"]
+    assert client.submit(f"/drafts/{number}/authorise").status_code == 403
+    assert browser("finance-2").submit(f"/drafts/{number}/authorise").status_code == 303
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_h30_h31_a_double_click_is_one_draft(browser: Be, connection: Any) -> None:
+    client = browser("warehouse")
+    answers = [client.submit("/submit", pasted=SOUND, submit_token="one", **HEADER) for _ in range(3)]
+    assert {answer.headers["location"] for answer in answers} == {answers[0].headers["location"]}
+    assert len(builders.rows(connection, "SELECT 1 FROM so_headers_staging")) == 1
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_everything_wrong_is_told_in_place_and_nothing_is_stored(browser: Be, connection: Any) -> None:
+    wrong = "kode_barang;qty_sistem;qty_fisik;harga_pokok\nA;10;;1500\nA;1;2;-5\n<script>x</script>;x;1;1\n"
+    answer = browser("warehouse").submit("/submit", pasted=wrong, submit_token="one", **HEADER)
+    assert answer.status_code == 422 and "bukan angka" in answer.text and "<script>x" not in answer.text
+    sound_cells = wrong.rsplit("<script>", 1)[0]
+    answer = browser("warehouse").submit("/submit", pasted=sound_cells, submit_token="one", **HEADER)
+    assert answer.status_code == 422
+    assert "qty_fisik" in answer.text and "harga_pokok" in answer.text and "kode_barang" in answer.text
+    assert builders.rows(connection, "SELECT 1 FROM so_headers_staging") == []
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_a_file_is_read_as_pasted_rows_are(browser: Be, connection: Any) -> None:
+    files = {"file": ("hitung.csv", SOUND.encode(), "text/csv")}
+    assert browser("warehouse").submit("/submit", files=files, submit_token="two", **HEADER).status_code == 303
+    template = browser("warehouse").get("/submit/template.csv")
+    again = {**HEADER, "nomer_nota": "SO-H2"}
+    files = {"file": ("opname.csv", template.content, "text/csv")}
+    assert browser("warehouse").submit("/submit", files=files, submit_token="three", **again).status_code == 303
+    connection.commit()
+    stored = builders.rows(connection, "SELECT kode_barang FROM so_details_staging ORDER BY id")
+    assert [row["kode_barang"] for row in stored] == ["00123", "BRG-B", "00123", "BRG-B"]
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_a_draft_is_withdrawn_by_its_sender_and_never_posted(browser: Be, connection: Any) -> None:
+    browser("warehouse").submit("/submit", pasted=SOUND, submit_token="one", **HEADER)
+    number = builders.rows(connection, "SELECT transaksi_id FROM so_headers_staging")[0]["transaksi_id"]
+    assert browser("other-clerk").submit(f"/drafts/{number}/withdraw", reason="x").status_code == 404
+    assert browser("other-clerk").get(f"/drafts/{number}").status_code == 404
+    assert browser("warehouse").submit(f"/drafts/{number}/withdraw", reason="salah gudang").status_code == 303
+    assert browser("finance").submit(f"/drafts/{number}/authorise").status_code == 409
+    assert "SO-H1" not in browser("finance").get("/drafts").text
+
+
+def test_dead_letters_are_replayed_and_dropped_with_a_reason(browser: Be, connection: Any) -> None:
+    first, second = failed(connection), failed(connection)
+    client = browser("finance")
+    page = client.get("/dead-letters").text
+    assert first.nomer_nota in page and second.nomer_nota in page
+    assert client.submit("/dead-letters/drop", shadow_id=str(first.shadow_id)).status_code == 422
+    assert client.submit("/dead-letters/replay").status_code == 422
+    told = client.submit("/dead-letters/replay", shadow_id=[str(first.shadow_id), "x", "99999"], reason="r")
+    assert told.status_code == 200 and first.nomer_nota in told.text
+    client.submit("/dead-letters/drop", shadow_id=str(second.shadow_id), reason="tidak jadi")
+    connection.commit()
+    assert builders.shadow(connection, first.shadow_id)["worker_status"] == "PENDING"
+    assert builders.shadow(connection, second.shadow_id)["worker_status"] == "CANCELLED"
+    assert audit(connection) == [("finance", "rerun"), ("finance", "drop")]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_are_text_on_the_other_pages_too(browser: Be, connection: Any, name: str) -> None:
+    failed(connection, nomer_nota=name[:100])
+    page = browser("engineer").get("/dead-letters").text
+    assert "<script>alert" not in page and "<img" not in page and "\u202e" not in page
+
+
+@pytest.mark.parametrize("language", ["id", "en"])
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/documents", "/approvals", "/dead-letters", "/workflows", "/health", "/submit", "/drafts", "/reports"],
+)
+def test_every_page_is_a_page_when_there_is_nothing(browser: Be, path: str, language: str) -> None:
+    answer = browser("engineer").get(f"{path}?lang={language}")
+    assert answer.status_code in (200, 303)
+
+
+@pytest.mark.parametrize(
+    "key", ["variance", "documents", "warehouse", "item", "month", "reason", "journal", "stock-card"]
+)
+def test_every_report_is_shown_and_can_be_downloaded(browser: Be, key: str) -> None:
+    client = browser("analyst")
+    assert client.get(f"/reports?report={key}&gudang_kode=GD-A&since=2026-01-01&until=2026-12-31").status_code == 200
+    assert client.get(f"/reports/{key}.csv?gudang_kode=GD-A").content.startswith(b"\xef\xbb\xbf")
+    assert client.get(f"/reports/{key}.xlsx?gudang_kode=GD-A").content.startswith(b"PK")
+
+
+def test_the_health_page_says_what_is_away_and_what_to_do(browser: Be, connection: Any) -> None:
+    page = browser("engineer").get("/health").text
+    assert "make logs P=consumer" in page and "make logs P=relay" in page and "make logs P=reconciler" in page
