@@ -57,6 +57,8 @@ def missing_packages(build: bool) -> list[str]:
         "mariadb-server": bool(machine.program("mariadbd") and machine.program("mariadb-install-db")),
         "rabbitmq-server": machine.rabbitmq_server() is not None,
         "postgresql": machine.postgresql_bin() is not None,
+        # Of the tests: the pages in a real browser.
+        "chromium": bool(machine.program("chromium") or machine.program("chromium-browser")),
     }
     if build:
         needs |= {
