@@ -102,6 +102,12 @@ class StepTimeout(EverestError):
     retryable = True
 
 
+class WaitTimeout(StepTimeout):
+    """What a step waited for did not come in time; another try would find the same."""
+
+    retryable = False
+
+
 class GaveUp(EverestError):
     """The work was begun again too often without an end; a person has to look."""
 

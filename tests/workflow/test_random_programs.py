@@ -34,7 +34,7 @@ from tests.workflow.programs import (
 )
 
 SEED = 20_260_101
-THOUSANDS = 4_000
+BATCHES, BATCH = 8, 1_000
 
 
 @pytest.fixture(autouse=True)
@@ -145,11 +145,13 @@ def test_a_random_program_ends_as_its_model_whatever_happens_to_it(**arguments: 
 
 
 @pytest.mark.long
-def test_thousands_of_random_programs_end_as_their_models(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("number", range(BATCHES))
+def test_thousands_of_random_programs_end_as_their_models(number: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """Batches with a seed each: one that fails is played again alone, with `-k` and its number."""
     counts = {"programs": 0, "commits": 0, "faults": 0}
 
-    @seed(SEED)
-    @settings(max_examples=THOUSANDS, deadline=None, database=None, suppress_health_check=QUIET)
+    @seed(SEED + number)
+    @settings(max_examples=BATCH, deadline=None, database=None, suppress_health_check=QUIET)
     @given(**ARGUMENTS)
     def play(**arguments: Any) -> None:
         chaos = plays_as_expected(**arguments)
@@ -159,8 +161,8 @@ def test_thousands_of_random_programs_end_as_their_models(capsys: pytest.Capture
 
     play()
     with capsys.disabled():
-        print(f"\nrandom programs: {counts}, seed {SEED}")
-    assert counts["programs"] >= THOUSANDS
+        print(f"\nrandom programs: {counts}, seed {SEED + number}")
+    assert counts["programs"] >= BATCH
 
 
 RICH = Program(

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from tenacity import wait_none
 
-from everest.errors import Conflict, DefinitionError, DocumentRefused, TransientDatabaseError
+from everest.errors import Conflict, DefinitionError, DocumentRefused, TransientDatabaseError, WaitTimeout
 from everest.reconciler import rows
 from everest.reconciler.settings import Limits
 from everest.reconciler.workflows import WorkflowRepairs
@@ -287,6 +287,19 @@ def test_08_every_wait_ends_by_its_timeout(world: World, kind: str) -> None:
 
     assert (world.status(run_id), world.run(run_id).error_code) == ("failed", 504)
     assert "wait" in world.error(run_id)
+
+
+def test_08_a_wait_that_timed_out_is_not_tried_again(world: World) -> None:
+    run_id = world.start(workflow("late").wait_for_signal("go", timeout=timedelta(hours=1)).build())
+    world.walk()
+    world.database.move_clock(timedelta(hours=2))
+    ticket = world.deliver()
+
+    with pytest.raises(WaitTimeout) as raised:
+        world.step(ticket, world.run(run_id).current_step or "", is_last_try=False)
+
+    assert runner.is_recorded(raised.value)
+    assert (world.status(run_id), world.run(run_id).error_code) == ("failed", 504)
 
 
 def test_08_a_deadline_covers_waiting(world: World) -> None:

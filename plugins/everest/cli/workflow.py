@@ -15,7 +15,7 @@ from everest import bootstrap
 from everest.cli import output, workflow_actions, workflow_show
 from everest.cli.workflow_parts import PAYLOAD, RUN, Age, open_database, open_transaction, run_id_of, sentence, view_of
 from everest.errors import DocumentMissing
-from everest.store import workflow_lists, workflow_views
+from everest.store import workflow_lists, workflow_trace, workflow_views
 from everest.store.workflow_purge import MIN_AGE
 from everest.store.workflow_purge import purge as purge_ended
 from everest.workflow import control
@@ -113,6 +113,37 @@ def timeline(run: str, after: int, size: int, as_json: bool) -> None:
         output.print_json({"workflow_id": run_id, "events": workflow_views.plain(events), "after": following})
     else:
         workflow_show.print_timeline(run_id, events, following)
+
+
+@workflow.command()
+@RUN
+@click.option("--step", help="Only the public state that this step left, in full.")
+@click.option("--visit", type=click.IntRange(1), help="With --step: of this pass. Default: the last.")
+@click.option("--after", type=int, default=0, help="Page on: only lines with a number above this one.")
+@click.option("--size", type=click.IntRange(1, 1000), default=workflow_trace.PAGE, show_default=True, help="Lines.")
+@output.json_option
+def trace(run: str, step: str | None, visit: int | None, after: int, size: int, as_json: bool) -> None:
+    """Show each step of RUN: the state it was given, what it returned, the state it left."""
+    if visit is not None and step is None:
+        raise click.UsageError("--visit goes with --step")
+    with open_transaction() as tx:
+        run_id = run_id_of(tx, run)
+        if step is not None:
+            state = workflow_trace.state_at(tx.conn, run_id, step, visit)
+            if state is None:
+                passed = "" if visit is None else f" in pass {visit}"
+                raise DocumentMissing(f"step {step} of workflow run {run} has not completed{passed}")
+        steps = workflow_trace.trace(tx.conn, run_id, after, size) if step is None else []
+    if steps is None:
+        raise DocumentMissing(f"there is no workflow run {run}")
+    following = steps[-1].id if len(steps) == size else None
+    if step is not None:
+        answer = {"workflow_id": run_id, "step": step, "visit": visit, "state": workflow_views.plain(state)}
+        output.print_json(answer) if as_json else workflow_show.print_state(step, state or {})
+    elif as_json:
+        output.print_json({"workflow_id": run_id, "steps": workflow_views.plain(steps), "after": following})
+    else:
+        workflow_show.print_trace(run_id, steps, following)
 
 
 # ------------------------------------------------------------------------------------- starting and clearing

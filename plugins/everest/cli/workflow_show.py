@@ -15,6 +15,7 @@ from rich.text import Text
 
 from everest.cli import output
 from everest.store.workflow_lists import Event, ListedRun
+from everest.store.workflow_trace import TracedStep
 from everest.store.workflow_views import RunView, Wait, plain
 
 STYLES = {
@@ -69,6 +70,39 @@ def print_timeline(run_id: int, events: Sequence[Event], following: int | None) 
     output.console().print(table)
     if following is not None:
         click.echo(f"More: --after {following}")
+
+
+def print_trace(run_id: int, steps: Sequence[TracedStep], following: int | None) -> None:
+    table = Table(title=f"steps of workflow {run_id}, as they began", title_justify="left", show_lines=True)
+    for name in (
+        "line",
+        "step",
+        "visit",
+        "status",
+        "try",
+        "DAG run",
+        "took",
+        "returned",
+        "state before",
+        "state after",
+    ):
+        table.add_column(name, overflow="fold")
+    for one in steps:
+        step = f"{one.step}{'.' + one.branch if one.branch else ''}"
+        took = "" if one.finished_at is None else f"{(one.finished_at - one.started_at).total_seconds():.3f} s"
+        returned = one.output if one.error is None else {"error": one.error.get("message")}
+        values = [
+            "" if value is None else _safe(_pairs(value)) for value in (returned, one.state_before, one.state_after)
+        ]
+        numbers = (str(one.attempt), str(one.n), took)
+        table.add_row(str(one.id), _safe(step), str(one.visit), _safe(one.status), *numbers, *values)
+    output.console().print(table)
+    if following is not None:
+        click.echo(f"More: --after {following}")
+
+
+def print_state(step: str, values: dict[str, Any]) -> None:
+    output.console().print(_mapping(f"public state after {_safe(step)}", values))
 
 
 # ------------------------------------------------------------------------------------------------------ one run
@@ -223,7 +257,7 @@ def _next(view: RunView) -> Iterator[str]:
             yield f"Answer it: {command} {answer}"
     elif view.status not in ("completed", "cancelled", "failed"):
         yield "It goes on by itself."
-    yield f"Its history: {command} timeline {view.id}"
+    yield f"Its history: {command} timeline {view.id}; what each step got and returned: {command} trace {view.id}"
 
 
 # ------------------------------------------------------------------------------------------------------- values

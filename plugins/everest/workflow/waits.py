@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from everest.errors import DocumentRefused, StepTimeout
+from everest.errors import DocumentRefused, WaitTimeout
 from everest.workflow import answers, parking, pointer, starts, state
 from everest.workflow import definition as d
 from everest.workflow.definition import Definition, Step
@@ -172,7 +172,7 @@ def _nested(tx: Transaction, definition: Definition, run: Run, step: d.RunWorkfl
         tx, run, step, "child", ids=[child_id], remaining=[child_id]
     )
     if parking.is_late(tx, waiting):
-        raise StepTimeout(f"langkah {step.name}: alur kerja {child_id} tidak selesai dalam {step.timeout}")
+        raise WaitTimeout(f"langkah {step.name}: alur kerja {child_id} tidak selesai dalam {step.timeout}")
     return parking.park(
         tx, run, step, "waiting_for_workflows", waiting, f"menunggu alur kerja {child_id}", waiting["until"]
     )

@@ -91,6 +91,9 @@ def test_dispatch_takes_a_file_and_keeps_amounts_exact(everest: Everest, tmp_pat
         (("show", "99"), 4, "there is no workflow run 99"),
         (("show", "monthly_closing:1999-01"), 4, "there is no workflow run monthly_closing:1999-01"),
         (("timeline", "99"), 4, "there is no workflow run 99"),
+        (("trace", "99"), 4, "there is no workflow run 99"),
+        (("trace", "99", "--step", "a"), 4, "step a of workflow run 99 has not completed"),
+        (("trace", "99", "--visit", "1"), 2, "--visit goes with --step"),
         (("pause", "99"), 4, "there is no workflow run 99"),
         (("cancel", "99"), 4, "there is no workflow run 99"),
         (("list", "--older-than", "1w"), 2, "write 90m, 12h or 7d"),
@@ -183,6 +186,23 @@ def test_84_the_timeline_is_paged_and_tells_every_try(everest: Everest, closing:
     assert events[-1][0] == "parked"
     assert rest["after"] is None
     assert "More: --after" in everest("workflow", "timeline", str(closing), "--size", "3").stdout
+
+
+def test_82_the_trace_tells_what_each_step_was_given_and_left(everest: Everest, closing: int) -> None:
+    traced = answer(everest("workflow", "trace", str(closing), "--size", "1", "--json"))
+
+    (first,) = traced["steps"]
+    assert (first["step"], first["status"], first["state_before"]) == (
+        "list_warehouses",
+        "completed",
+        {"bulan": "2026-08"},
+    )
+    assert first["state_after"] == {"bulan": "2026-08", **first["output"]}
+    left = answer(everest("workflow", "trace", str(closing), "--step", "list_warehouses", "--json"))
+    assert left["state"] == first["state_after"]
+    shown = everest("workflow", "trace", str(closing), "--size", "1").stdout
+    assert "list_warehouses" in shown and f"More: --after {traced['after']}" in shown
+    assert "2026-08" in everest("workflow", "trace", str(closing), "--step", "list_warehouses").stdout
 
 
 def test_a_definition_that_is_not_deployed_is_said(everest: Everest, world: MysqlWorld) -> None:
@@ -383,7 +403,9 @@ def test_cancel_takes_nested_runs_along_and_undoes_them_first(
 
 def test_the_help_is_in_the_order_of_use(everest: Everest) -> None:
     shown = everest("workflow", "--help").stdout
-    commands = "list show timeline dispatch pause resume retry cancel signal approve reject input compensate purge"
+    commands = (
+        "list show timeline trace dispatch pause resume retry cancel signal approve reject input compensate purge"
+    )
 
     assert [line.split()[0] for line in shown.split("Commands:")[1].split("\n") if line.strip()] == commands.split()
 
