@@ -62,7 +62,7 @@ def benchmarks(wanted: set[str], smoke: bool) -> Iterator[tuple[str, Callable[[]
 
             yield "P3", lambda: arithmetic.p3(smoke)
         if wanted & {"P2", "P9", "P11"}:
-            from bench import posting, server, steps
+            from bench import items, posting, server, steps
 
             own = servers.enter_context(server.running(layout))
             if "P2" in wanted:
@@ -71,6 +71,7 @@ def benchmarks(wanted: set[str], smoke: bool) -> Iterator[tuple[str, Callable[[]
                 yield "P9", lambda: posting.p9(own, smoke)
             if "P11" in wanted:
                 yield "P11", lambda: steps.p11(own, smoke)
+                yield "P11-items", lambda: items.p11_items(own, smoke)
             servers.pop_all().close()
         if "P1" in wanted:
             from bench import schema, web_path

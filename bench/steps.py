@@ -15,6 +15,7 @@ from typing import Any
 from bench.measure import Result, Run, against_floor, side_by_side
 from bench.server import BenchServer
 from everest.bootstrap import database
+from everest.settings import MysqlUrl
 from everest.store import database as store
 from everest.workflow import control, runner
 from everest.workflow.builder import workflow
@@ -23,6 +24,11 @@ from everest.workflow.ticket import Ticket
 PAIRS = 9
 CHAINS = 100
 SMOKE_CHAINS = 2
+FLOOR_TABLES = (
+    "CREATE TABLE IF NOT EXISTS bench_runs (id INT PRIMARY KEY, state JSON NOT NULL, steps INT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS bench_steps (id BIGINT AUTO_INCREMENT PRIMARY KEY, run INT, step TEXT, output JSON)",
+    "INSERT IGNORE INTO bench_runs VALUES (1, '{}', 0)",
+)
 
 
 def first(state: dict[str, Any], step: Any) -> dict[str, Any]:
@@ -42,19 +48,11 @@ STEPS = [step.name for step in CHAIN.steps]
 
 
 class Chains:
-    """Runs on one server, and the rows that the floor writes beside them."""
+    """Runs on one server."""
 
     def __init__(self, server: BenchServer, chains: int) -> None:
         self.server, self.chains = server, chains
         self.units = database(server.url)
-        with closing(store.connect(server.url)) as conn, conn.cursor() as cursor:
-            for statement in (
-                "CREATE TABLE bench_runs (id INT PRIMARY KEY, state JSON NOT NULL, steps INT NOT NULL)",
-                "CREATE TABLE bench_steps (id BIGINT AUTO_INCREMENT PRIMARY KEY, run INT, step TEXT, output JSON)",
-                "INSERT INTO bench_runs VALUES (1, '{}', 0)",
-            ):
-                cursor.execute(statement)
-            conn.commit()
 
     def close(self) -> None:
         self.units.close()
@@ -82,16 +80,22 @@ class Chains:
             raise RuntimeError(f"workflow {run.id} is {run.status} with {run.state}")
 
     def floor(self, number: int) -> float:
-        """Commits per second."""
-        count = len(STEPS) * self.chains
-        with closing(store.connect(self.server.url)) as conn, conn.cursor() as cursor:
-            before = time.perf_counter()
-            for commit in range(count):
-                state = json.dumps({"number": number, "commit": commit})
-                cursor.execute("UPDATE bench_runs SET state = %s, steps = steps + 1 WHERE id = 1", (state,))
-                cursor.execute("INSERT INTO bench_steps (run, step, output) VALUES (1, 'first', %s)", (state,))
-                conn.commit()
-            return count / (time.perf_counter() - before)
+        return commits_per_second(self.server.url, len(STEPS) * self.chains)
+
+
+def commits_per_second(url: MysqlUrl, count: int) -> float:
+    """The floor: the least a durable step could do, on one connection."""
+    with closing(store.connect(url)) as conn, conn.cursor() as cursor:
+        for statement in FLOOR_TABLES:
+            cursor.execute(statement)
+        conn.commit()
+        before = time.perf_counter()
+        for commit in range(count):
+            state = json.dumps({"number": count, "commit": commit})
+            cursor.execute("UPDATE bench_runs SET state = %s, steps = steps + 1 WHERE id = 1", (state,))
+            cursor.execute("INSERT INTO bench_steps (run, step, output) VALUES (1, 'first', %s)", (state,))
+            conn.commit()
+        return count / (time.perf_counter() - before)
 
 
 def p11(server: BenchServer, smoke: bool) -> list[Result]:
