@@ -29,6 +29,8 @@ FAULTS: tuple[Fault, ...] = ("lost commit", "lost answer", "died before", "died 
 MOST_IN_A_ROW = 2
 """Fewer than a step's transient tries: a step that gives up is another story."""
 MOST_FAULTS = 60
+MOST_RETRIES = 6
+"""Of one failed step by hand: more than a nested run has approvals to be refused, and than faults that spoil one."""
 MOST_ACTIONS = 3_000
 
 
@@ -288,7 +290,7 @@ class Chaos(Inline):
             place = (run.id, run.current_step or "", run.visit)
             if run.status != "failed" or run.compensation or not self.programs[run.workflow].repaired:
                 continue
-            if self.retried.get(place, 0) >= 2:
+            if self.retried.get(place, 0) >= MOST_RETRIES:
                 continue
             self.environment.repaired.add(place)
             if self.act(lambda tx, run=run: control.retry(tx, self.definitions[run.workflow], run.id)):

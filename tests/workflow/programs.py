@@ -22,6 +22,7 @@ NAMES = ("red", "green", "blue")
 """The plain signals of all programs, in the order in which a round of them is sent."""
 
 FOR_EVER = 10_000
+MOST_TRIES = 30
 
 
 # ------------------------------------------------------------------------------------------------- the program
@@ -219,7 +220,8 @@ def definition(program: Program, name: str = "root") -> Definition:
     if program.cleans_up:
         builder.on_cancel(clean_up)
     if program.fused:
-        builder.tasks("fused")
+        # The steps of a fused task share its tries, and each may be flaky once.
+        builder.tasks("fused").max_attempts(MOST_TRIES)
     if program.keep is not None:
         builder.prune_state_after(program.keep)
     if program.most_steps is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from everest.errors import StepTimeout
+from everest.errors import WaitTimeout
 from everest.workflow import definition as d
 from everest.workflow import pointer
 from everest.workflow.definition import Step
@@ -66,9 +66,9 @@ def is_late(tx: Transaction, waiting: dict[str, Any]) -> bool:
 
 
 def late(step: d.WaitForSignals | d.WaitForWorkflows, what: str) -> dict[str, Any]:
-    """What the step gives when its time is over. Raises StepTimeout where it says nothing."""
+    """What the step gives when its time is over. Raises WaitTimeout where it says nothing."""
     if step.on_timeout is None:
-        raise StepTimeout(f"langkah {step.name}: {what} tidak datang dalam {step.timeout}")
+        raise WaitTimeout(f"langkah {step.name}: {what} tidak datang dalam {step.timeout}")
     return dict(step.on_timeout)
 
 
