@@ -152,6 +152,11 @@ class AirflowApi:
             return self._token
 
 
+def run_link(dag_id: str, run_id: str) -> str:
+    """A run in a note, where Airflow's UI shows Markdown: a path, good under whatever host a person came by."""
+    return f"[{run_id}](/dags/{_path(dag_id)}/runs/{_path(run_id)})"
+
+
 def _path(part: str) -> str:
     return quote(part, safe="")
 

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any
 
 from ingest_consumer import shadow
-from ingest_consumer.airflow_api import AirflowApi, DagState
+from ingest_consumer.airflow_api import AirflowApi, DagState, run_link
 from ingest_consumer.database import Database
 from ingest_consumer.errors import AirflowRefused, AirflowUnavailable, DecodeError, RerunRefused
 from ingest_consumer.message import Message, announces_same_run, decode, mismatch
@@ -223,15 +223,24 @@ class Delivery:
             # Parked, or gone back: a person who looks at this green run finds why it ended and where it goes on.
             cause = f"WAITING: {row.reason}; " if row.worker_status == "WAITING" else ""
             why = f"shadow row {row.id} went on to {row.dag_run_id}"
-            return Verdict(Outcome.ACK, why, dag_id, run_id, f"{cause}goes on in {row.dag_run_id}")
+            onward = run_link(row.dag_id or dag_id, row.dag_run_id) if row.dag_run_id else "no run yet"
+            return Verdict(Outcome.ACK, why, dag_id, run_id, _note(f"{cause}goes on in {onward}", self._way_back()))
         why = f"shadow row {row.id} is {row.worker_status}"
-        note = f"{row.worker_status}: {row.reason}" if row.worker_status in ("FAILED", "WAITING") else None
+        told = f"{row.worker_status}: {row.reason}" if row.worker_status in ("FAILED", "WAITING") else None
+        note = _note(told, self._way_back())
         if not row.needs_dead_letter:
             return Verdict(Outcome.ACK, why, dag_id, run_id, note)
         with self._means.database.transaction() as conn:
             won = shadow.mark_dead_lettered(conn, row.id, run_id)
         outcome = Outcome.REJECT if won or self._may_owe_letter else Outcome.ACK
         return Verdict(outcome, f"{why}: {row.reason}", dag_id, run_id, note)
+
+    def _way_back(self) -> str | None:
+        """A continuation names the run before it: the id of run n ends with n."""
+        assert self._run is not None
+        dag_id, run_id = self._run
+        name, _, n = run_id.rpartition("__")
+        return f"continues {run_link(dag_id, f'{name}__{int(n) - 1}')}" if n.isdecimal() and int(n) > 1 else None
 
     def _failed(self, row: Shadow) -> Verdict | None:
         """FAILED on arrival: the rejection a crash prevented, or a letter that a person moved back to run it again."""
@@ -275,3 +284,7 @@ class Delivery:
     def _airflow_answered(self) -> None:
         self._backoff.reset()
         self._means.complaints.over("Airflow")
+
+
+def _note(*parts: str | None) -> str | None:
+    return "; ".join(part for part in parts if part) or None

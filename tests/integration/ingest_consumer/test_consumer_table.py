@@ -294,7 +294,9 @@ def test_waiting_ends_in_an_ack_when_the_row_goes_on_to_another_run(
     assert vhost.finished() == []
     assert rows.get(shadow_id)["worker_status"] == "PROCESSING"
     until(lambda: airflow.notes, "the note on the run")
-    assert list(airflow.notes.values()) == ["goes on in opname_posting__next"]
+    assert list(airflow.notes.values()) == [
+        "goes on in [opname_posting__next](/dags/opname_posting/runs/opname_posting__next)"
+    ]
 
 
 def test_a_parked_run_says_what_it_waits_for_and_where_it_goes_on(
@@ -310,7 +312,21 @@ def test_a_parked_run_says_what_it_waits_for_and_where_it_goes_on(
     deliver(vhost, running, settings, rows.body(shadow_id))
 
     until(lambda: airflow.notes, "the note on the run")
-    assert list(airflow.notes.values()) == ["WAITING: menunggu persetujuan; goes on in opname_posting__next"]
+    onward = "[opname_posting__next](/dags/opname_posting/runs/opname_posting__next)"
+    assert list(airflow.notes.values()) == [f"WAITING: menunggu persetujuan; goes on in {onward}"]
+
+
+def test_a_continuation_names_the_run_before_it(
+    vhost: Vhost, running: Running, settings: Settings, rows: Rows, airflow: FakeAirflow
+) -> None:
+    shadow_id = rows.ours(1021)
+    rows.do("UPDATE rabbit_publish_shadow SET dag_run_id = 'opname_posting__7__2', n = 2 WHERE id = %s", shadow_id)
+    airflow.on_trigger = lambda run_id, conf: rows_end(rows, shadow_id, "WAITING", "menunggu persetujuan")
+    deliver(vhost, running, settings, rows.body(shadow_id))
+
+    until(lambda: airflow.notes, "the note on the run")
+    back = "[opname_posting__7__1](/dags/opname_posting/runs/opname_posting__7__1)"
+    assert list(airflow.notes.values()) == [f"WAITING: menunggu persetujuan; continues {back}"]
 
 
 def test_past_the_hold_limit_the_run_is_handed_over_with_its_body(
