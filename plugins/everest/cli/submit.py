@@ -44,8 +44,9 @@ LARGE_FILE_BYTES = 512 * 1024
 )
 @click.option("--delimiter", type=click.Choice(list(DELIMITERS)), help="Of a CSV, where its header does not tell.")
 @click.option(
-    "--format", "file_format", type=click.Choice(["csv", "json"]), help="Where the file's name does not tell."
+    "--format", "file_format", type=click.Choice(["csv", "json", "xlsx"]), help="Where the file's name does not tell."
 )
+@click.option("--sheet", help="Of a workbook. Default: the first one that is visible.")
 @click.option("--check", is_flag=True, help="Only say what posting would refuse; store nothing.")
 @click.option(
     "--replace", "is_correction", is_flag=True, help="Correct a FAILED document: replace its lines and header."
@@ -65,6 +66,7 @@ def submit(
     decimal: Any,
     delimiter: str | None,
     file_format: Any,
+    sheet: str | None,
     check: bool,
     is_correction: bool,
     and_rerun: bool,
@@ -82,6 +84,7 @@ def submit(
       lot  gudang_kode  satuan  alasan                      may be there
       nomer_nota  gudang_dokumen  tanggal_opname  tanggal_posting  snapshot_at
       transaksi_id  submit_token                            the same on every row, or given as options
+    XLSX: the same columns in a sheet; codes in text cells (a number in a code column is refused), no formulas.
     JSON: {"nomer_nota": "SO-1", "gudang_kode": "GD-A", "tanggal_opname": "2026-08-31",
            "baris": [{"kode_barang": "00123", "qty_sistem": 10, "qty_fisik": 12, "harga_pokok": "1500.00"}]}
 
@@ -98,7 +101,7 @@ def submit(
     if (and_rerun or reason) and not is_correction:
         raise click.UsageError("--rerun and --reason belong to --replace")
     authority = Authority(output.operator(), authorised_by or output.operator(), level)
-    reading = Reading(header, file_format, decimal, DELIMITERS.get(delimiter or ""), is_correction)
+    reading = Reading(header, file_format, decimal, DELIMITERS.get(delimiter or ""), sheet, is_correction)
     with _progress(file) as progress:
         found = read_file(file, reading, progress)
     database = bootstrap.database()

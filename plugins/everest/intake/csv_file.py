@@ -25,8 +25,8 @@ WAREHOUSE_OF_DOCUMENT = "gudang_dokumen"
 """The header's warehouse, as a column: `gudang_kode` is the line's own."""
 
 COLUMN_NAMES = {"gudang_kode": WAREHOUSE_OF_DOCUMENT}
-_HEADER_BY_COLUMN = {COLUMN_NAMES.get(name, name): name for name in HEADER_FIELDS}
-KNOWN_COLUMNS = (*LINE_FIELDS, *_HEADER_BY_COLUMN)
+HEADER_BY_COLUMN = {COLUMN_NAMES.get(name, name): name for name in HEADER_FIELDS}
+KNOWN_COLUMNS = (*LINE_FIELDS, *HEADER_BY_COLUMN)
 MAX_COLUMNS = 64
 MAX_LINE_CHARS = 64 * 1024
 """Of one line of the file; all cells of a row at their longest take 1,000."""
@@ -84,29 +84,7 @@ class CsvReader:
                 FileProblem(None, "", "baris pertama harus judul kolom; di sini tidak ada apa-apa", 1)
             )
             return []
-        if len(row) > MAX_COLUMNS:
-            pesan = f"{len(row)} kolom, paling banyak {MAX_COLUMNS}"
-            self._problems.append(FileProblem(None, "", pesan, 1))
-            return []
-        names: list[str | None] = []
-        for position, cell in enumerate(row, start=1):
-            name = _column_name(cell)
-            flaw = None
-            if name in FORBIDDEN:
-                flaw = FORBIDDEN_SENTENCE
-            elif name not in KNOWN_COLUMNS:
-                flaw = f"kolom {position} tidak dikenal; yang dikenal: {', '.join(KNOWN_COLUMNS)}"
-            elif name in names:
-                flaw = f"judul kolom ini ada dua kali (kolom {names.index(name) + 1} dan {position})"
-            if flaw:
-                self._problems.append(
-                    FileProblem(None, name if name in KNOWN_COLUMNS or name in FORBIDDEN else shown(cell), flaw, 1)
-                )
-            names.append(None if flaw else name)
-        for name in REQUIRED_COLUMNS:
-            if name not in names:
-                self._problems.append(FileProblem(None, name, "kolom ini tidak ada di judul berkas", 1))
-        return names
+        return named_columns(row, self._problems)
 
     def _read_rows(self, rows: _Rows, names: list[str | None], progress: Progress, stream: BinaryIO) -> None:
         baris = 0
@@ -140,8 +118,8 @@ class CsvReader:
             cell = row[position]
             if cell.startswith("'") and name not in DECIMAL_COLUMNS:
                 cell = unguarded(cell)  # as our own reports wrote a code that looks like a formula
-            if name in _HEADER_BY_COLUMN:
-                self._header.take(_HEADER_BY_COLUMN[name], cell, baris, file_line)
+            if name in HEADER_BY_COLUMN:
+                self._header.take(HEADER_BY_COLUMN[name], cell, baris, file_line)
             else:
                 given[name] = cell or None
         if "kode_barang" not in given:
@@ -150,6 +128,33 @@ class CsvReader:
         if line is not None:
             self.lines.append(line)
             self.file_lines.append(file_line)
+
+
+def named_columns(row: list[str], problems: list[FileProblem]) -> list[str | None]:
+    """The field of each column by its title, None for one that is not used; empty when there are too many."""
+    if len(row) > MAX_COLUMNS:
+        pesan = f"{len(row)} kolom, paling banyak {MAX_COLUMNS}"
+        problems.append(FileProblem(None, "", pesan, 1))
+        return []
+    names: list[str | None] = []
+    for position, cell in enumerate(row, start=1):
+        name = _column_name(cell)
+        flaw = None
+        if name in FORBIDDEN:
+            flaw = FORBIDDEN_SENTENCE
+        elif name not in KNOWN_COLUMNS:
+            flaw = f"kolom {position} tidak dikenal; yang dikenal: {', '.join(KNOWN_COLUMNS)}"
+        elif name in names:
+            flaw = f"judul kolom ini ada dua kali (kolom {names.index(name) + 1} dan {position})"
+        if flaw:
+            problems.append(
+                FileProblem(None, name if name in KNOWN_COLUMNS or name in FORBIDDEN else shown(cell), flaw, 1)
+            )
+        names.append(None if flaw else name)
+    for name in REQUIRED_COLUMNS:
+        if name not in names:
+            problems.append(FileProblem(None, name, "kolom ini tidak ada di judul berkas", 1))
+    return names
 
 
 class _Rows:

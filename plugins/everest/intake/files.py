@@ -17,17 +17,19 @@ from everest.intake.csv_file import COLUMN_NAMES, CsvReader, Progress
 from everest.intake.header import HeaderReader
 from everest.intake.json_file import JsonReader
 from everest.intake.submission import Submission
+from everest.intake.xlsx_file import XlsxReader
 from everest.opname.amounts import DecimalLocale
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
 """100,000 lines of JSON with long texts take about 25 MiB."""
 
-FileFormat = Literal["csv", "json"]
-FORMATS: Mapping[str, FileFormat] = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".json": "json"}
+FileFormat = Literal["csv", "json", "xlsx"]
+FORMATS: Mapping[str, FileFormat] = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".json": "json", ".xlsx": "xlsx"}
 
+_ZIP = b"PK\x03\x04"
 _NOT_TEXT = {
-    b"PK\x03\x04": "berkas ini buku kerja Excel atau arsip zip; simpan dulu sebagai CSV UTF-8",
-    b"\xd0\xcf\x11\xe0": "berkas ini buku kerja Excel lama; simpan dulu sebagai CSV UTF-8",
+    _ZIP: "berkas ini buku kerja Excel atau arsip zip; beri nama .xlsx atau nyatakan --format xlsx",
+    b"\xd0\xcf\x11\xe0": "berkas ini .xls lama atau terkunci kata sandi; simpan sebagai .xlsx tanpa kata sandi",
     b"\xff\xfe": "berkas ini UTF-16; simpan dulu sebagai CSV UTF-8",
     b"\xfe\xff": "berkas ini UTF-16; simpan dulu sebagai CSV UTF-8",
     b"\x1f\x8b": "berkas ini dimampatkan (gzip); buka dulu",
@@ -59,6 +61,7 @@ class Reading:
     file_format: FileFormat | None = None
     decimal: DecimalLocale | None = None
     delimiter: str | None = None
+    sheet: str | None = None
     is_correction: bool = False
 
 
@@ -84,7 +87,7 @@ def file_size(path: Path) -> int:
     except (OSError, ValueError) as error:
         raise FileUnreadable(f"{path} cannot be read: {_reason(error)}") from None
     if not stat.S_ISREG(found.st_mode):
-        raise FileUnreadable(f"{path} is not a regular file; give a CSV or JSON file")
+        raise FileUnreadable(f"{path} is not a regular file; give a CSV, XLSX or JSON file")
     if found.st_size > MAX_FILE_BYTES:
         raise FileUnreadable(f"{path} has {found.st_size:,} bytes, more than {MAX_FILE_BYTES:,}; split the document")
     return found.st_size
@@ -94,18 +97,21 @@ def read_file(path: Path, reading: Reading, progress: Progress = _silent) -> Fil
     """Raises FileUnreadable when there is no file to read, FileRefused with every problem at once."""
     file_format = reading.file_format or FORMATS.get(path.suffix.lower())
     if file_format is None:
-        raise FileUnreadable(f"{path}: neither .csv nor .json; say which with --format")
+        raise FileUnreadable(f"{path}: neither .csv, .xlsx nor .json; say which with --format")
     size = file_size(path)
     problems: list[FileProblem] = []
-    header = HeaderReader(problems, COLUMN_NAMES if file_format == "csv" else {})
-    reader: CsvReader | JsonReader
+    header = HeaderReader(problems, {} if file_format == "json" else COLUMN_NAMES)
+    reader: CsvReader | XlsxReader | JsonReader
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as stream:
-            _look_inside(stream, problems)
+            _look_inside(stream, file_format, problems)
             if problems:
                 raise FileRefused(path, problems)
             if file_format == "csv":
                 reader = CsvReader(problems, header, reading.decimal, reading.delimiter)
+                reader.read(stream, progress)
+            elif file_format == "xlsx":
+                reader = XlsxReader(problems, header, reading.decimal, reading.sheet)
                 reader.read(stream, progress)
             else:
                 reader = JsonReader(problems, header, reading.decimal)
@@ -120,12 +126,17 @@ def read_file(path: Path, reading: Reading, progress: Progress = _silent) -> Fil
     submission = header.submission(reader.lines, reading.is_correction)
     if submission is None:
         raise FileRefused(path, sorted(problems, key=_place))
-    return FileDocument(submission, tuple(reader.file_lines) if isinstance(reader, CsvReader) else ())
+    return FileDocument(submission, () if isinstance(reader, JsonReader) else tuple(reader.file_lines))
 
 
-def _look_inside(stream: BinaryIO, problems: list[FileProblem]) -> None:
+def _look_inside(stream: BinaryIO, file_format: FileFormat, problems: list[FileProblem]) -> None:
     start = stream.read(8)
     stream.seek(0)
+    if file_format == "xlsx":
+        if start.startswith(_ZIP):
+            return
+        if not start.startswith(tuple(_NOT_TEXT)):
+            problems.append(FileProblem(None, "", "berkas ini bukan buku kerja Excel (.xlsx)"))
     for magic, pesan in _NOT_TEXT.items():
         if start.startswith(magic):
             problems.append(FileProblem(None, "", pesan))
