@@ -22,6 +22,7 @@ _FILES: dict[str, set[str]] = {
     "approvals": _PEOPLE,
     "audit": _POSTING,
     "attempts": {"pages", "operator", "reader"},
+    "audit_log": {"pages", "operator", "reader"},
     "books": _POSTING,
     "intake": _PEOPLE,
     "preview": _POSTING,

@@ -54,6 +54,7 @@ _COMMANDS = {
     "attempts": "everest.cli.attempts",
     "report": "everest.cli.report",
     "audit": "everest.cli.audit",
+    "audit-log": "everest.cli.audit_log",
     "migrate": "everest.cli.schema",
     "grant": "everest.cli.schema",
     "workflow": "everest.cli.workflow",
@@ -70,7 +71,7 @@ class Commands(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         try:
-            command: click.Command = getattr(importlib.import_module(_COMMANDS[cmd_name]), cmd_name)
+            command: click.Command = getattr(importlib.import_module(_COMMANDS[cmd_name]), cmd_name.replace("-", "_"))
         except EverestError as error:
             _end(ctx, error)
         return command

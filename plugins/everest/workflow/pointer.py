@@ -167,6 +167,7 @@ def _next_run(tx: Transaction, run: Run, outcome: Outcome) -> None:
 
 def reopen(tx: Transaction, run: Run) -> None:
     """A person cleared the failed task in Airflow: the same DAG run goes on. A wait begins anew."""
+    tx.runs.audit("airflow", "clear", run, "task dibersihkan di Airflow; siapa: event log Airflow", None)
     run.status = "running"
     run.waiting, run.paused_status, run.recovered = None, None, 0
     clear_error(run)

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from everest.errors import DocumentRefused
 from everest.opname.workflow import POST_OPNAME
 from everest.reconciler.settings import Limits
 from everest.workflow import runner
@@ -69,6 +70,10 @@ def test_a_run_that_a_person_marked_fails_the_job_with_499_and_their_name(world:
     assert f"ditandai {state} di Airflow oleh sari" in row["error"]
     assert (run["status"], run["failed_n"], run["recovered"]) == ("failed", 1, 0)
     assert world.unsent() == []
+    (told,) = builders.rows(
+        world.conn, "SELECT actor, action, shadow_id, workflow_id FROM audit_log WHERE actor = 'sari'"
+    )
+    assert (told["actor"], told["action"], told["shadow_id"]) == ("sari", f"mark_{state}", ticket.shadow_id)
 
 
 def test_a_mark_that_was_cleared_since_is_no_mark(world: World) -> None:
@@ -196,3 +201,13 @@ def test_long_runs_do_not_hide_the_jobs_behind_them(world: World) -> None:
 
     assert [reconciler.round() for _ in range(3)] == [0, 1, 0]
     assert world.status(last.shadow_id) == "PENDING"
+
+
+def test_a_failed_task_that_a_person_cleared_is_told_in_the_audit_log(world: World) -> None:
+    ticket = world.failed(DocumentRefused("isi salah"))
+
+    world.step(ticket, "a")
+
+    (told,) = builders.rows(world.conn, "SELECT * FROM audit_log WHERE action = 'clear'")
+    assert (told["actor"], told["shadow_id"]) == ("airflow", ticket.shadow_id)
+    assert json.loads(told["before_value"])["worker_status"] == "FAILED"
