@@ -15,10 +15,10 @@ from typing import Any
 
 from everest.errors import DocumentMissing, Problem
 from everest.intake import lookup
+from everest.opname.count import OPNAME
 from everest.opname.document import LINE_COLUMNS, input_hash, with_header_warehouse
 from everest.opname.lines import columns
 from everest.opname.ports import PostingSet
-from everest.opname.steps import OPNAME
 from everest.store.database import load_queries
 from everest.store.unit_of_work import UnitOfWork
 

@@ -17,8 +17,8 @@ from typing import Any
 from everest.errors import Conflict, DocumentMissing, DocumentRefused, Problem
 from everest.intake.submission import Authority, Submission
 from everest.intake.submit import ROWS_PER_STATEMENT, audit, insert_lines, line_chunks, naive, row_zone
+from everest.opname.count import OPNAME
 from everest.opname.document import LINE_COLUMNS, Header, input_hash, with_header_warehouse
-from everest.opname.steps import OPNAME
 from everest.opname.workflow import POST_OPNAME
 from everest.store.database import load_queries
 from everest.store.unit_of_work import UnitOfWork

@@ -20,8 +20,8 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 from everest.errors import Conflict, DocumentRefused, DuplicateKey, Problem, TransientDatabaseError
 from everest.intake.numbers import next_number
 from everest.intake.submission import Authority, Submission, fingerprint
+from everest.opname.count import OPNAME
 from everest.opname.document import DECIMAL_COLUMNS, LINE_COLUMNS
-from everest.opname.steps import OPNAME
 from everest.opname.workflow import POST_OPNAME
 from everest.settings import Settings
 from everest.store.database import Connection, last_insert_id, load_queries

@@ -1,32 +1,24 @@
 """The three steps of a posting. Each runs in one transaction with its step record; a step that finds the document
 wrong raises DocumentRefused with every problem, one that finds it posted already changes nothing.
 
-pandas is imported inside (through `variance`): Airflow parses the DAG file that names these functions.
+How a document is read and judged: `count`. Airflow parses the DAG file that names these functions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from everest.errors import DocumentRefused, DuplicateKey, Problem
-from everest.opname import approval, document, freshness, journal, stock_card
+from everest.opname import approval, document, journal, stock_card
 from everest.opname.amounts import ZERO_MONEY
-from everest.opname.approval import Surprise
-from everest.opname.document import Header, References
-from everest.opname.journal import Accounts
+from everest.opname.count import OPNAME, Counted, checked, hash_of, read
+from everest.opname.document import Header
 from everest.opname.ports import Books, Leftovers, PostingSet
 from everest.opname.stock_card import CardTotals
 from everest.workflow.ticket import Decision
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
-OPNAME = "OPNAME"
 NO_VARIANCE = "tidak ada selisih"
 APPROVAL = "persetujuan"
 """The key of the state that holds the approval under which the document posts; None where it needs none."""
@@ -59,36 +51,6 @@ class Step(Protocol):
     def decision(self) -> Decision | None: ...
 
 
-@dataclass(frozen=True)
-class Counted:
-    """A document as read in this transaction: the header, and on first use its effective lines and the hash of both.
-    A step that needs no line, as the second one normally does, reads none of the 20,000."""
-
-    header: Header
-    books: Books
-
-    @cached_property
-    def lines(self) -> DataFrame:
-        return document.with_header_warehouse(self.header, self.books.lines(self.header))
-
-    @cached_property
-    def input_hash(self) -> str:
-        return document.input_hash(self.header, self.lines, OPNAME)
-
-
-@dataclass(frozen=True)
-class Computed:
-    """What a valid document says: a frame with selisih_qty, nilai_debet, nilai_kredit, and its two sums in rupiah.
-    accounts: those that were found active. surprise: what a person has to decide first."""
-
-    values: DataFrame
-    surplus: Decimal
-    shortage: Decimal
-    baris_selisih: int
-    accounts: Accounts
-    surprise: Surprise
-
-
 def compute_variance(state: dict[str, Any], step: Step) -> dict[str, Any]:
     """Reads the count, validates all of it, computes what is surplus and what is short, and stores the lines.
 
@@ -96,11 +58,11 @@ def compute_variance(state: dict[str, Any], step: Step) -> dict[str, Any]:
     waits here until a person has approved exactly that. Nothing is posted yet.
     """
     books = step.tx.books
-    counted = _read(books, state["transaksi_id"])
+    counted = read(books, state["transaksi_id"])
     settled = _settled(books, counted)
     if settled is not None:
         return {"input_hash": counted.input_hash, **settled}
-    computed = _checked(books, counted, step.now)
+    computed = checked(books, counted, step.now)
     header = counted.header
     warnings = books.write_values(header, OPNAME, document.posting_instant(header), computed.values)
     rules = books.approval_rules()
@@ -124,7 +86,7 @@ def clean_duplicate_notas(state: dict[str, Any], step: Step) -> dict[str, Any]:
     in a closed month is refused.
     """
     books = step.tx.books
-    counted = _read(books, state["transaksi_id"])
+    counted = read(books, state["transaksi_id"])
     if _settled(books, counted) is not None:
         return {}
     leftovers = _leftovers(books, counted.header)
@@ -142,13 +104,13 @@ def post_jurnal(state: dict[str, Any], step: Step) -> dict[str, Any]:
     freshness of the count, the reasons that somebody approved, and the leftovers to replace.
     """
     books = step.tx.books
-    counted = _read(books, state["transaksi_id"])
+    counted = read(books, state["transaksi_id"])
     settled = _settled(books, counted)
     if settled is not None:
         return settled
     if counted.input_hash != state.get("input_hash"):
         return {"_next_step": compute_variance.__name__}
-    computed = _checked(books, counted, step.now, again=True)
+    computed = checked(books, counted, step.now, again=True)
     if not approval.covers(state.get(APPROVAL), computed.surprise):
         return {"_next_step": compute_variance.__name__}
     header = counted.header
@@ -198,27 +160,12 @@ def record_failure(state: dict[str, Any], step: Step, error: Exception) -> None:
         step.dag_run_id,
         "FAILED",
         getattr(error, "code", 500),
-        _hash_of(Counted(header, books)) if header else None,
+        hash_of(Counted(header, books)) if header else None,
         problems or (Problem(None, "", str(error)),),
     )
 
 
-def check_document(books: Books, header: Header, lines: DataFrame) -> list[Problem]:
-    """Every problem that step 1 would find, for a document that is not stored yet (`submit --check`)."""
-    effective = document.with_header_warehouse(header, lines)
-    references = books.references(header, _warehouses(header, effective))
-    _, problems = _computed(header, effective, references)
-    return [*problems, *document.period_problems(header, books.closed_periods(_periods(header)))]
-
-
 # ----------------------------------------------------------------------------------------------------- helpers
-
-
-def _read(books: Books, transaksi_id: int) -> Counted:
-    header = books.lock_document(transaksi_id)
-    if header is None:
-        raise DocumentRefused(f"dokumen transaksi {transaksi_id} tidak ada di so_headers_staging", code=404)
-    return Counted(header, books)
 
 
 def _settled(books: Books, counted: Counted) -> dict[str, Any] | None:
@@ -261,68 +208,6 @@ def _conflict_sentence(header: Header, posted: PostingSet) -> str:
     )
 
 
-def _hash_of(counted: Counted) -> str | None:
-    try:
-        return counted.input_hash
-    except ValueError:
-        return None  # a number that no column of ours holds: what was refused has no canonical text
-
-
-def _checked(books: Books, counted: Counted, now: datetime, again: bool = False) -> Computed:
-    """The computed document, or DocumentRefused with every problem at once. `again`: an earlier step found this very
-    content valid; looks at what may have changed around it, under locks, so that it cannot before the commit."""
-    header, lines = counted.header, counted.lines
-    warehouses = _warehouses(header, lines)
-    periods = _periods(header)
-    if again:
-        for period in periods:
-            books.lock_period(period)
-        books.lock_warehouses(warehouses)
-    references = books.references(header, warehouses)
-    values, data_problems = _computed(header, lines, references, is_known_valid=again)
-    data_problems = [*freshness.future_problems(header, now), *data_problems]
-    period_problems = document.period_problems(header, books.closed_periods(periods))
-    movements = books.movements_since(header.snapshot_at, warehouses)
-    stale = freshness.stale_problems(header, lines, movements)
-    problems = [*data_problems, *period_problems, *stale]
-    if data_problems:
-        raise DocumentRefused(_count_sentence(problems), problems, 422)
-    if period_problems:
-        raise DocumentRefused(f"periode {', '.join(periods)} tutup", problems, 423)
-    if stale:
-        raise DocumentRefused("hitungan sudah basi, hitung ulang", problems, 409)
-    from everest.opname import variance
-
-    surplus, shortage = totals = variance.totals(values)
-    baris_selisih = sum(map(bool, values["selisih_qty"].tolist()))
-    policy = books.limits(header.gudang_kode)
-    surprise = approval.surprise(header, counted.input_hash, lines, values, movements, policy, totals)
-    return Computed(values, surplus, shortage, baris_selisih, references.document_accounts, surprise)
-
-
-def _computed(
-    header: Header, lines: DataFrame, references: References, is_known_valid: bool = False
-) -> tuple[DataFrame, list[Problem]]:
-    """The lines with their variance, and everything that is wrong with the data."""
-    from everest.opname import variance
-
-    result = variance.compute_variance(lines)
-    problems = document.validate(header, lines, references, is_known_valid=is_known_valid)
-    return result.frame, [*problems, *result.problems]
-
-
-def _periods(header: Header) -> list[str]:
-    """The month the document posts in; none before somebody authorised it, which is a problem of its own."""
-    if header.diotorisasi_at is None:
-        return []
-    return [document.period_of(document.posting_instant(header))]
-
-
-def _warehouses(header: Header, lines: DataFrame) -> list[str]:
-    codes = {code for code in set(lines["gudang_kode"].tolist()) if code is not None and code == code}
-    return sorted(codes | {header.gudang_kode})
-
-
 def _leftovers(books: Books, header: Header) -> Leftovers:
     # The existing worker posts to the common accounts, or to those of the document's warehouse where it has its own.
     accounts = (journal.Accounts(), books.references(header, ()).document_accounts)
@@ -348,10 +233,6 @@ def _verify(books: Books, posting_id: int, total: Decimal, card_rows: int, inven
             f"posting {posting_id}: inventory account {stored.inventory}, stock card {stored.stock_card} in"
             f" {stored.stock_card_rows} rows of {card_rows}"
         )
-
-
-def _count_sentence(problems: Sequence[Problem]) -> str:
-    return f"dokumen ditolak: {len(problems)} masalah"
 
 
 def _posted_before(posted: PostingSet) -> dict[str, Any]:
