@@ -27,8 +27,8 @@ from everest.intake.submit import (
     line_chunks,
     naive,
 )
+from everest.opname.count import OPNAME
 from everest.opname.rules import MIN_AUTHORISATION_LEVEL
-from everest.opname.steps import OPNAME
 from everest.opname.workflow import POST_OPNAME
 from everest.store.database import last_insert_id, load_queries
 from everest.store.unit_of_work import UnitOfWork
