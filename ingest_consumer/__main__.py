@@ -19,7 +19,7 @@ from typing import Any
 
 import click
 
-from ingest_consumer import broker, dead_letters, topology
+from ingest_consumer import broker, dead_letters, logs, metrics, topology
 from ingest_consumer.broker import BROKER_ERRORS
 from ingest_consumer.consumer import consume as run_consumer
 from ingest_consumer.database import Database, passes
@@ -28,23 +28,20 @@ from ingest_consumer.errors import IngestError, SettingsError, TopologyError
 from ingest_consumer.relay import relay as run_relay
 from ingest_consumer.settings import Settings
 
+PROGRAMS = {"consume": metrics.CONSUMER, "relay": metrics.RELAY}
 READ_WAIT_S = 20
 """How long a dead-letters command waits for another reader of the queue."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> None:
     """Between the queue and Airflow: publishes jobs, starts their DAG runs, looks after dead letters.
 
     Settings come from the environment; `source .local/stack.env` sets them for the local stack.
     """
-    logging.basicConfig(
-        level=os.environ.get("EVEREST_LOG_LEVEL", "INFO").upper(),
-        format="%(asctime)s %(levelname)-7s %(message)s",
-        stream=sys.stderr,
-    )
+    logs.set_up(PROGRAMS.get(ctx.invoked_subcommand or "", "dead-letters"), os.environ)
     logging.getLogger("pika").setLevel(logging.CRITICAL)  # we say the same, once a minute
-    logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 @cli.command()

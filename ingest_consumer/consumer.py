@@ -17,7 +17,7 @@ from typing import Any
 import pika
 from pika.adapters.blocking_connection import BlockingChannel
 
-from ingest_consumer import broker, topology
+from ingest_consumer import broker, endpoints, logs, metrics, topology
 from ingest_consumer.airflow_api import AirflowApi
 from ingest_consumer.broker import BROKER_ERRORS
 from ingest_consumer.database import Database, passes
@@ -25,7 +25,7 @@ from ingest_consumer.delivery import DagGate, Delivery, Means, Outcome, Verdict
 from ingest_consumer.errors import IngestError, TopologyError
 from ingest_consumer.pauses import Backoff, Complaints
 from ingest_consumer.settings import Settings
-from ingest_consumer.vitals import Pulse, Vitals
+from ingest_consumer.vitals import ACTIVE, Pulse, Vitals
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +76,7 @@ class Worker:
                 self._complaints.say("topology", error.message, logging.ERROR)
                 self._stop.wait(backoff.next_s())
             except Exception:  # a worker that dies silently is worse than one that begins anew
+                self._vitals.meter.count(metrics.RETRIES, cause="bug")
                 log.exception("%s: OUR BUG; beginning anew", self._name)
                 self._stop.wait(backoff.next_s())
         self._database.close()
@@ -105,7 +106,7 @@ class Worker:
             if self._held is not None:
                 log.info("%s: stopping; the delivery it holds goes back to the queue", self._name)
         finally:
-            self._held = None
+            self._let_go()
             broker.close_quietly(connection)
 
     def _subscribe(self, connection: pika.BlockingConnection) -> BlockingChannel:
@@ -123,6 +124,7 @@ class Worker:
     def _receive(self, _channel: Any, method: Any, properties: pika.BasicProperties, body: bytes) -> None:
         headers = broker.headers_of(properties)
         self._held = (method.delivery_tag, Delivery(body, headers, bool(method.redelivered), self._means))
+        self._vitals.meter.add(metrics.HELD, 1)
         self._bugs = 0
 
     def _listen_s(self) -> float:
@@ -142,7 +144,8 @@ class Worker:
         tag, delivery = self._held
         verdict = self._ask(delivery, look)
         if verdict is not None:
-            self._finish(connection, channel, tag, verdict)
+            with logs.about(**delivery.ids):
+                self._finish(connection, channel, tag, verdict)
 
     def _ask(self, delivery: Delivery, look: Callable[[Delivery], Verdict | None]) -> Verdict | None:
         """The verdict, if there is one; trouble of the database or of our own making only costs a pause."""
@@ -155,6 +158,7 @@ class Worker:
                 delivery.pause(self._database_backoff.next_s())
                 return None
             self._bugs += 1
+            self._vitals.meter.count(metrics.RETRIES, cause="bug")
             log.exception("%s: OUR BUG in handling a delivery (try %s of %s)", self._name, self._bugs, BUG_TRIES)
             if self._bugs < BUG_TRIES:
                 delivery.pause(self._database_backoff.next_s())
@@ -174,10 +178,22 @@ class Worker:
             topology.ensure_dead_letters(connection)  # a rejection into nothing would lose the message
             channel.basic_reject(tag, requeue=False)
             log.warning("%s: dead-lettered: %s", self._name, verdict.why)
-        self._held = None
+        self._let_go()
+        self._count(verdict)
         if verdict.note and verdict.dag_id and verdict.dag_run_id:
             with suppress(IngestError):  # a courtesy to whoever looks at the run in Airflow; the row has it all
                 self._api.set_note(verdict.dag_id, verdict.dag_run_id, verdict.note)
+
+    def _let_go(self) -> None:
+        if self._held is not None:
+            self._vitals.meter.add(metrics.HELD, -1)
+        self._held = None
+
+    def _count(self, verdict: Verdict) -> None:
+        meter = self._vitals.meter
+        meter.count(metrics.DELIVERIES, outcome=verdict.how)
+        for stage, seconds in verdict.stages.items():
+            meter.observe(metrics.STAGE_SECONDS, seconds, stage=stage)
 
 
 def check_start(settings: Settings, stop: threading.Event, vitals: Vitals | None = None) -> None:
@@ -199,7 +215,8 @@ def check_start(settings: Settings, stop: threading.Event, vitals: Vitals | None
 
 def consume(settings: Settings, stop: threading.Event) -> None:
     """Runs the workers until `stop` is set. Raises TopologyError at start."""
-    vitals = Vitals("consumer", settings.retry_max.total_seconds())
+    vitals = Vitals(metrics.CONSUMER, settings.retry_max.total_seconds())
+    port = endpoints.serve(settings.consumer_endpoint, vitals)
     check_start(settings, stop, vitals)
     names = [f"worker {number}" for number in range(1, settings.workers + 1)]
     threads = [
@@ -208,7 +225,8 @@ def consume(settings: Settings, stop: threading.Event) -> None:
     for thread in threads:
         thread.start()
     log.info("consuming %s with %s workers", topology.JOBS_QUEUE, len(threads))
-    vitals.know(state="active", workers=len(threads))
+    vitals.know(state=ACTIVE, workers=len(threads), metrics_port=port)
+    vitals.meter.set(metrics.WORKERS, len(threads))
     # this thread has nothing else to do until it is told to stop
     Pulse(vitals, Database(settings.mysql, settings.mysql_timeout).transaction).run(stop)
     give_up_at = time.monotonic() + STOP_WITHIN_S

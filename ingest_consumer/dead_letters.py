@@ -7,6 +7,7 @@ channel closes, also when this process dies. A named MySQL lock keeps two reader
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -118,15 +119,18 @@ def _lock(database: Database, name: str, wait_s: int) -> bool:
     return False
 
 
-def settle(connection: pika.BlockingConnection, database: Database, wait_s: int) -> int:
-    """Takes out the letters of documents that are COMPLETED or CANCELLED; the number taken. The others stay."""
+def settle(connection: pika.BlockingConnection, database: Database, wait_s: int) -> tuple[int, dict[str, int] | None]:
+    """Takes out the letters of documents that are COMPLETED or CANCELLED. Returns the number taken, and how many stay
+    by standing; None of the latter when another reader has the letters."""
     with opened(connection, database, wait_s) as box:
         if box is None:
-            return 0
+            return 0, None
         settled = [letter for letter in box.letters if letter.standing is Standing.SETTLED]
         for letter in settled:
             box.take(letter)
-        return len(settled)
+        left = Counter(letter.standing for letter in box.letters)
+        stay = (Standing.BROKEN, Standing.FAILED, Standing.AT_WORK)
+        return len(settled), {one.value.replace(" ", "_"): left[one] for one in stay}
 
 
 def replay(box: Box, letters: list[Letter], database: Database, actor: str, reason: str | None) -> list[Done]:

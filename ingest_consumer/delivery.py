@@ -8,12 +8,13 @@ in mid-commit, an answer of Airflow) is found there again. Nothing here knows AM
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 from enum import Enum
 from typing import Any
 
-from ingest_consumer import shadow
+from ingest_consumer import logs, shadow
 from ingest_consumer.airflow_api import AirflowApi, DagState, run_link
 from ingest_consumer.database import Database
 from ingest_consumer.errors import AirflowRefused, AirflowUnavailable, DecodeError, RerunRefused
@@ -41,13 +42,22 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """The end of a delivery: outcome, why (for the log), and the note to leave on its Airflow run, if any."""
+    """The end of a delivery: outcome, why (for the log), and the note to leave on its Airflow run, if any.
+
+    ended: the label of an end that is neither plain ack nor rejection. stages: seconds that the job spent in each.
+    """
 
     outcome: Outcome
     why: str
     dag_id: str | None = None
     dag_run_id: str | None = None
     note: str | None = None
+    ended: str | None = None
+    stages: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def how(self) -> str:
+        return self.ended or ("acked" if self.outcome is Outcome.ACK else "dead_lettered")
 
 
 class DagGate:
@@ -88,6 +98,10 @@ class Delivery:
         self._means = means
         self._message: Message | None = None
         self._run: tuple[str, str] | None = None  # (dag_id, dag_run_id) once the run is ours to wait for
+        self._claimed = False  # by this delivery: then it knows when the job went to work
+        self._claimed_at: datetime | None = None
+        self.ids: dict[str, Any] = {}
+        """Of its job, for the log."""
         self._triggered = False
         self._nota_told = False
         # an earlier CAS for the dead letter may have committed without anybody rejecting: then reject in any case
@@ -110,17 +124,20 @@ class Delivery:
                 return Verdict(Outcome.REJECT, error.message)
         with self._means.database.transaction() as conn:
             row = shadow.get(conn, self._message.shadow_id)
+        self.ids = _ids(self._message, row)
+        with logs.about(**self.ids):
+            return self._look(self._message, row)
+
+    def _look(self, message: Message, row: Shadow | None) -> Verdict | None:
         try:
-            verdict = self._wait(self._message, row) if self._run else self._decide(self._message, row)
+            return self._wait(message, row) if self._run else self._decide(message, row)
         except AirflowUnavailable as error:
             self._means.complaints.say("Airflow", error.message)
             self.pause(self._backoff.next_s())
-            return self._beyond_hold_limit(self._message)
         except AirflowRefused as error:
             self._means.complaints.say("Airflow", f"OUR BUG, please report: {error.message}", logging.ERROR)
             self.pause(REFUSED_PAUSE_S)
-            return self._beyond_hold_limit(self._message)
-        return verdict
+        return self._beyond_hold_limit(message)
 
     def last_look(self) -> Verdict | None:
         """Before the worker stops: the verdict if the run is over, None to give the delivery back."""
@@ -174,7 +191,7 @@ class Delivery:
         with self._means.database.transaction() as conn:
             won = shadow.claim(conn, row.id, row.dag_run_id, dag_id, run_id, row.n or message.n)
         if won:
-            self._run = (dag_id, run_id)
+            self._run, self._claimed = (dag_id, run_id), True
         return None  # won or lost: the next look reads the row again
 
     def _dag_not_ready(self, message: Message, row: Shadow, dag_id: str) -> Verdict | None:
@@ -202,6 +219,8 @@ class Delivery:
         assert self._run is not None
         if row is None or not self._is_at_work(row):
             return self._settle(row)
+        if self._claimed and self._claimed_at is None:
+            self._claimed_at = row.worker_at  # nothing has triggered the run yet, so nobody else wrote the row
         if not self._triggered:
             dag_id, run_id = self._run
             ids = {"shadow_id": row.id, "workflow_id": row.workflow_id, "transaksi_id": row.transaksi_id}
@@ -224,16 +243,26 @@ class Delivery:
             cause = f"WAITING: {row.reason}; " if row.worker_status == "WAITING" else ""
             why = f"shadow row {row.id} went on to {row.dag_run_id}"
             onward = run_link(row.dag_id or dag_id, row.dag_run_id) if row.dag_run_id else "no run yet"
-            return Verdict(Outcome.ACK, why, dag_id, run_id, _note(f"{cause}goes on in {onward}", self._way_back()))
+            goes_on = _note(f"{cause}goes on in {onward}", self._way_back())
+            return Verdict(Outcome.ACK, why, dag_id, run_id, goes_on, stages=self._stages(row))
         why = f"shadow row {row.id} is {row.worker_status}"
         told = f"{row.worker_status}: {row.reason}" if row.worker_status in ("FAILED", "WAITING") else None
         note = _note(told, self._way_back())
         if not row.needs_dead_letter:
-            return Verdict(Outcome.ACK, why, dag_id, run_id, note)
+            return Verdict(Outcome.ACK, why, dag_id, run_id, note, stages=self._stages(row))
         with self._means.database.transaction() as conn:
             won = shadow.mark_dead_lettered(conn, row.id, run_id)
         outcome = Outcome.REJECT if won or self._may_owe_letter else Outcome.ACK
-        return Verdict(outcome, f"{why}: {row.reason}", dag_id, run_id, note)
+        return Verdict(outcome, f"{why}: {row.reason}", dag_id, run_id, note, stages=self._stages(row))
+
+    def _stages(self, row: Shadow) -> dict[str, float]:
+        """By the database's clock alone. A row that was published again meanwhile does not know its first time."""
+        if self._claimed_at is None or row.worker_at is None:
+            return {}
+        stages = {"processing_to_end": (row.worker_at - self._claimed_at).total_seconds()}
+        if row.published_at is not None and row.n is not None and row.published_at <= self._claimed_at:
+            stages["publish_to_processing"] = (self._claimed_at - row.published_at).total_seconds()
+        return stages
 
     def _way_back(self) -> str | None:
         """A continuation names the run before it: the id of run n ends with n."""
@@ -267,14 +296,18 @@ class Delivery:
         run_id = self._run[1]
         with self._means.database.transaction() as conn:
             handed_over = shadow.hand_over(conn, message.shadow_id, run_id, message.text)
-        return Verdict(Outcome.ACK, f"hold limit: {run_id} handed over to the reconciler") if handed_over else None
+        return (
+            Verdict(Outcome.ACK, f"hold limit: {run_id} handed over to the reconciler", ended="handed_over")
+            if handed_over
+            else None
+        )
 
     def _postpone(self, message: Message, why: str) -> Verdict:
         seconds = int(self._means.settings.dag_postpone.total_seconds())
         with self._means.database.transaction() as conn:
             shadow.postpone(conn, message.text, message.shadow_id, seconds)
         log.warning("shadow row %s: POSTPONED by %s s: %s", message.shadow_id, seconds, why)
-        return Verdict(Outcome.ACK, f"shadow row {message.shadow_id} postponed: {why}")
+        return Verdict(Outcome.ACK, f"shadow row {message.shadow_id} postponed: {why}", ended="postponed")
 
     def _is_at_work(self, row: Shadow | None) -> bool:
         if row is None or self._run is None:
@@ -288,3 +321,18 @@ class Delivery:
 
 def _note(*parts: str | None) -> str | None:
     return "; ".join(part for part in parts if part) or None
+
+
+def _ids(message: Message, row: Shadow | None) -> dict[str, Any]:
+    """The row's own, as far as it is this message's row."""
+    said = {"shadow_id": message.shadow_id, "transaksi_id": message.transaksi_id, "nota": message.nota}
+    if row is None or mismatch(message, row):
+        return {**said, "dag_run_id": message.dag_run_id, "n": message.n}
+    return {
+        "shadow_id": row.id,
+        "transaksi_id": row.transaksi_id,
+        "nota": row.nomer_nota,
+        "workflow_id": row.workflow_id,
+        "dag_run_id": row.dag_run_id or message.dag_run_id,
+        "n": row.n or message.n,
+    }

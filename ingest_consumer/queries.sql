@@ -6,7 +6,7 @@
 -- A job and the workflow it belongs to (NULL while nobody linked it).
 SELECT s.id, s.transaksi_id, s.nomer_nota, s.workflow_id, s.publish_status, s.worker_status, s.worker_at, s.attempts,
        s.current_step, s.response, s.error_code, s.error, COALESCE(s.dag_id, r.dag_id) AS dag_id, s.dag_run_id,
-       s.n, s.dead_lettered_at, s.handed_over_at, s.created_at, r.workflow
+       s.n, s.dead_lettered_at, s.handed_over_at, s.created_at, s.published_at, r.workflow
 FROM rabbit_publish_shadow s
 LEFT JOIN workflow_runs r ON r.id = s.workflow_id
 WHERE s.id = :shadow_id;
@@ -16,7 +16,7 @@ WHERE s.id = :shadow_id;
 -- Several jobs at once, for the dead letters.
 SELECT s.id, s.transaksi_id, s.nomer_nota, s.workflow_id, s.publish_status, s.worker_status, s.worker_at, s.attempts,
        s.current_step, s.response, s.error_code, s.error, COALESCE(s.dag_id, r.dag_id) AS dag_id, s.dag_run_id,
-       s.n, s.dead_lettered_at, s.handed_over_at, s.created_at, r.workflow
+       s.n, s.dead_lettered_at, s.handed_over_at, s.created_at, s.published_at, r.workflow
 FROM rabbit_publish_shadow s
 LEFT JOIN workflow_runs r ON r.id = s.workflow_id
 WHERE s.id IN :shadow_ids;
@@ -144,7 +144,9 @@ WHERE id = :shadow_id AND worker_status = 'WAITING' AND dag_run_id = :dag_run_id
 
 -- name: take_due
 -- The rows stay locked while they are published: a dead relay's rows are free at once, a second relay skips them.
-SELECT id, shadow_id, exchange, routing_key, body, headers, attempts, created_at
+-- waited_s: since it was due; of a row that was tried before, since it was written (its due time has moved).
+SELECT id, shadow_id, exchange, routing_key, body, headers, attempts,
+       TIMESTAMPDIFF(MICROSECOND, IF(attempts = 0, available_at, created_at), UTC_TIMESTAMP(6)) / 1e6 AS waited_s
 FROM outbox
 WHERE published_at IS NULL AND available_at <= UTC_TIMESTAMP(6)
 ORDER BY available_at, id

@@ -18,14 +18,14 @@ import pika
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import AMQPConnectionError, UnroutableError
 
-from ingest_consumer import broker, dead_letters, topology
+from ingest_consumer import broker, dead_letters, endpoints, logs, metrics, topology
 from ingest_consumer.broker import BROKER_ERRORS
 from ingest_consumer.database import Connection, Database, passes
 from ingest_consumer.errors import TopologyError
 from ingest_consumer.pauses import Backoff, Complaints
 from ingest_consumer.settings import Settings
 from ingest_consumer.shadow import JOBS_EXCHANGE, OPNAME_POSTING, queries
-from ingest_consumer.vitals import Pulse, Vitals
+from ingest_consumer.vitals import ACTIVE, Pulse, Vitals
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +76,7 @@ class Relay:
                 if passes(error):
                     self._complaints.say("database", f"database: {type(error).__name__} {error}; trying again")
                 else:
+                    self._vitals.meter.count(metrics.RETRIES, cause="bug")
                     log.exception("relay: OUR BUG; beginning anew")
                 self._database.close()
                 self._stop.wait(backoff.next_s())
@@ -96,7 +97,9 @@ class Relay:
                 owned = queries.get_lock(conn, name=self._lock_name, wait_seconds=0) == 1
         if owned != self._has_lock:
             log.info("relay: %s", "active" if owned else "on standby, another relay is active")
-        self._vitals.know(state="active" if owned else "standby")
+        self._vitals.know(state=ACTIVE if owned else "standby")
+        if not owned:
+            self._vitals.meter.forget()
         self._has_lock = owned
         return owned
 
@@ -117,7 +120,9 @@ class Relay:
                 try:
                     if not channel.is_open:  # the row before cost us the channel
                         channel = self._open_channel()
-                    _publish(channel, row)
+                    with logs.about(**_ids(row)):
+                        _publish(channel, row)
+                        log.info("relay: published outbox row %s", row[0])
                 except LOST_BROKER as error:
                     self._lose_broker(error)
                     break  # what was confirmed is marked; the rest is still due
@@ -125,6 +130,7 @@ class Relay:
                     broker.close_quietly(channel)  # half of a message may be on it
                     self._set_back(conn, row, error)
                 else:
+                    self._count(row)
                     published.append(row[0])
                     if row[1] is not None and row[2] == JOBS_EXCHANGE:
                         shadow_ids.append(row[1])
@@ -132,12 +138,16 @@ class Relay:
                 queries.mark_published(conn, ids=tuple(published))
             if shadow_ids:
                 queries.mark_shadows_published(conn, shadow_ids=tuple(sorted(shadow_ids)))
-        if published:
-            log.info("relay: published %s", len(published))
         return len(published)
+
+    def _count(self, row: Any) -> None:
+        self._vitals.meter.count(metrics.PUBLISHED, exchange=row[2])
+        if row[2] == JOBS_EXCHANGE:
+            self._vitals.meter.observe(metrics.STAGE_SECONDS, row[7], stage="submit_to_publish")
 
     def _set_back(self, conn: Connection, row: Any, error: Exception) -> None:
         """Back-off in the row itself; and the topology is looked at again, it is the likeliest cause."""
+        self._vitals.meter.count(metrics.REFUSED)
         words = f"{type(error).__name__}: {error}"
         if isinstance(error, UnroutableError):
             words = f"no queue took it: exchange {row[2]}, routing key {row[3]}"
@@ -199,12 +209,15 @@ class Relay:
 
     def _settle(self, connection: pika.BlockingConnection) -> None:
         try:
-            taken = dead_letters.settle(connection, self._database, wait_s=0)
+            taken, left = dead_letters.settle(connection, self._database, wait_s=0)
         except Exception as error:
             if passes(error) or isinstance(error, BROKER_ERRORS):
                 raise
             log.exception("relay: OUR BUG in settling dead letters; they stay, rows are published all the same")
             return
+        self._vitals.meter.count(metrics.SETTLED, taken)
+        if left is not None:
+            self._vitals.meter.tell({metrics.DEAD_LETTERS: {(name,): number for name, number in left.items()}})
         if taken:
             log.info("relay: took %s settled dead letters out", taken)
 
@@ -233,7 +246,7 @@ def _announces(body: str, dag_run_id: str | None) -> bool:
 def _publish(channel: BlockingChannel, row: Any) -> None:
     """Returns when the broker has confirmed it. Raises one of LOST_BROKER when there is none, anything else for a row
     that it does not take."""
-    outbox_id, _shadow_id, exchange, routing_key, body, headers, _attempts, _created_at = row
+    outbox_id, _shadow_id, exchange, routing_key, body, headers, _attempts, _waited_s = row
     properties = pika.BasicProperties(
         content_type="application/json",
         delivery_mode=PERSISTENT,
@@ -243,6 +256,12 @@ def _publish(channel: BlockingChannel, row: Any) -> None:
         headers=_fields(headers) or None,
     )
     channel.basic_publish(exchange, routing_key, body.encode(), properties, mandatory=True)
+
+
+def _ids(row: Any) -> dict[str, Any]:
+    """Of the job whose message it is, for the log."""
+    body = _fields(row[4])
+    return {name: body.get(name) for name in logs.IDS} | ({} if row[1] is None else {"shadow_id": row[1]})
 
 
 def _fields(text: str | None) -> dict[str, Any]:
@@ -255,7 +274,8 @@ def _fields(text: str | None) -> dict[str, Any]:
 
 def relay(settings: Settings, stop: threading.Event) -> None:
     """Runs until `stop` is set, with a heartbeat beside it."""
-    vitals = Vitals("relay", settings.retry_max.total_seconds())
+    vitals = Vitals(metrics.RELAY, settings.retry_max.total_seconds())
+    vitals.know(metrics_port=endpoints.serve(settings.relay_endpoint, vitals))
     database = Database(settings.mysql, settings.mysql_timeout)
     pulse = threading.Thread(
         target=Pulse(vitals, database.transaction).run, args=(stop,), name="heartbeat", daemon=True

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from urllib.parse import unquote, urlsplit
 
+from ingest_consumer.endpoints import LOOPBACK, Endpoint
 from ingest_consumer.errors import SettingsError
 from ingest_consumer.secret_files import resolved
 from ingest_consumer.tls import Tls, split
@@ -58,6 +59,7 @@ class Settings:
     poll: how often the shadow row is read while waiting.
     dag_wait: how long a delivery waits for a paused, missing or broken DAG before it is postponed for `dag_postpone`.
     heartbeat: seconds; every blocking call is bounded well below it, or the broker would cut the connection.
+    consumer_endpoint, relay_endpoint: where each answers for its metrics and health; off by default.
     """
 
     mysql: MysqlUrl
@@ -76,6 +78,8 @@ class Settings:
     relay_poll: timedelta = timedelta(milliseconds=150)
     relay_batch: int = 50
     check_every: timedelta = timedelta(minutes=1)
+    consumer_endpoint: Endpoint = field(default_factory=Endpoint)
+    relay_endpoint: Endpoint = field(default_factory=Endpoint)
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str] = os.environ, *, airflow: bool = False) -> Settings:
@@ -135,6 +139,7 @@ class Settings:
         heartbeat = int(number("EVEREST_HEARTBEAT_S", 60, 2, 600))
         airflow_timeout = number("EVEREST_AIRFLOW_TIMEOUT_S", min(10, heartbeat / 4), 0.1, heartbeat / 2, whole=False)
         mysql_timeout = number("EVEREST_MYSQL_TIMEOUT_S", min(10, heartbeat // 2), 1, heartbeat / 2)
+        metrics_address = env.get("EVEREST_METRICS_ADDRESS") or LOOPBACK
         settings = cls(
             mysql=mysql,
             amqp_url=amqp_url,
@@ -152,6 +157,8 @@ class Settings:
             relay_poll=timedelta(milliseconds=number("EVEREST_RELAY_POLL_MS", 150, 10, 10_000)),
             relay_batch=int(number("EVEREST_RELAY_BATCH", 50, 1, 1000)),
             check_every=timedelta(seconds=number("EVEREST_CHECK_EVERY_S", 60, 1, 3600)),
+            consumer_endpoint=Endpoint(metrics_address, int(number("EVEREST_METRICS_PORT_CONSUMER", 0, 0, 65_535))),
+            relay_endpoint=Endpoint(metrics_address, int(number("EVEREST_METRICS_PORT_RELAY", 0, 0, 65_535))),
         )
         if problems:
             raise SettingsError("; ".join(problems))

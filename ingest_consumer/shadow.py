@@ -58,6 +58,7 @@ class Shadow:
     handed_over_at: datetime | None
     created_at: datetime
     workflow: str | None = None
+    published_at: datetime | None = None
 
     @property
     def is_final(self) -> bool:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
+from ingest_consumer import metrics
 from ingest_consumer.shadow import queries
 
 BEAT_EVERY_S = 10.0
@@ -30,7 +31,7 @@ STALE_S = 120.0
 KEEP_DAYS = 1
 """Rows of instances that died longer ago go when the next one of that name starts."""
 
-STARTING = "starting"
+STARTING, ACTIVE = "starting", "active"
 
 HOLDS_UP = frozenset({"database", "broker", "topology", "blocked", "Airflow"})
 """Kinds of trouble with which a process cannot do its work; others are told in the log alone."""
@@ -49,10 +50,15 @@ class Vitals:
         self._turns: dict[str, float] = {}
         self._troubles: dict[tuple[str, str], tuple[float, str]] = {}
         self._facts: dict[str, Any] = {"state": STARTING}
+        self.meter = metrics.Meter()
 
     @property
     def is_starting(self) -> bool:
         return bool(self._facts["state"] == STARTING)
+
+    @property
+    def is_active(self) -> bool:
+        return bool(self._facts["state"] == ACTIVE)
 
     def turn(self, who: str = "main loop") -> None:
         """The loop of this name has come round."""
@@ -65,6 +71,7 @@ class Vitals:
 
     def trouble(self, who: str, kind: str, words: str) -> None:
         if kind in HOLDS_UP:
+            self.meter.count(metrics.RETRIES, cause=kind.lower())
             with self._lock:
                 self._troubles[who, kind] = (self._clock(), words[:TEXT_MAX])
 

@@ -58,6 +58,7 @@ _COMMANDS = {
     "migrate": "everest.cli.schema",
     "grant": "everest.cli.schema",
     "workflow": "everest.cli.workflow",
+    "purge": "everest.cli.purge",
 }
 
 

@@ -20,10 +20,13 @@ import click
 
 from everest import bootstrap
 from everest.errors import SettingsError
+from everest.reconciler.gauges import Gauges
 from everest.reconciler.management import Management
 from everest.reconciler.rounds import Reconciler
 from everest.reconciler.settings import ReconcilerSettings
+from ingest_consumer import endpoints, logs, metrics
 from ingest_consumer.airflow_api import AirflowApi
+from ingest_consumer.errors import SettingsError as LogSettingsError
 from ingest_consumer.vitals import Pulse, Vitals
 
 log = logging.getLogger(__name__)
@@ -40,17 +43,12 @@ def main(once: bool) -> None:
     Settings come from the environment; `source .local/stack.env` sets them for the local stack. A second one stands
     by.
     """
-    logging.basicConfig(
-        level=os.environ.get("EVEREST_LOG_LEVEL", "INFO").upper(),
-        format="%(asctime)s %(levelname)-7s %(message)s",
-        stream=sys.stderr,
-    )
-    logging.getLogger("httpx").setLevel(logging.WARNING)
     stop = _stop_signal()
     try:
+        logs.set_up(metrics.RECONCILER, os.environ)
         settings = ReconcilerSettings.from_environment()
         run(settings, stop, once)
-    except SettingsError as problem:
+    except (SettingsError, LogSettingsError) as problem:
         click.echo(f"reconciler: {problem.message}", err=True)
         sys.exit(2)
 
@@ -81,7 +79,9 @@ def run(settings: ReconcilerSettings, stop: threading.Event, once: bool = False)
 @contextmanager
 def _beating(settings: ReconcilerSettings) -> Iterator[Vitals]:
     """The heartbeat, on a thread and a connection of its own: a round may take long, and that is no death."""
-    vitals = Vitals("reconciler", settings.limits.period.total_seconds())
+    vitals = Vitals(metrics.RECONCILER, settings.limits.period.total_seconds())
+    port = endpoints.serve(settings.endpoint, vitals)
+    vitals.know(metrics_port=port)
     database = bootstrap.database(settings.mysql, settings.site)
 
     @contextmanager
@@ -92,6 +92,9 @@ def _beating(settings: ReconcilerSettings) -> Iterator[Vitals]:
     over = threading.Event()
     pulse = threading.Thread(target=Pulse(vitals, transaction).run, args=(over,), name="heartbeat", daemon=True)
     pulse.start()
+    if port:
+        gauges = Gauges(bootstrap.database(settings.mysql, settings.site), settings.site, vitals)
+        threading.Thread(target=gauges.run, args=(over,), name="gauges", daemon=True).start()
     try:
         yield vitals
     finally:

@@ -19,6 +19,7 @@ from everest.workflow.definition import Definition
 from everest.workflow.engine import Ticket
 from everest.workflow.ports import WAITING, Run
 from ingest_consumer import shadow as jobs
+from ingest_consumer.metrics import REPAIRS, Meter
 
 log = logging.getLogger(__name__)
 
@@ -38,10 +39,13 @@ class Repairs:
     """`definitions`: workflows by name, for their failure handlers and for the runs of foreign rows. `recoveries`:
     DAG runs begun again for a workflow before it is FAILED 503."""
 
-    def __init__(self, database: Database, definitions: Mapping[str, Definition], recoveries: int) -> None:
+    def __init__(
+        self, database: Database, definitions: Mapping[str, Definition], recoveries: int, meter: Meter | None = None
+    ) -> None:
         self._database = database
         self._definitions = definitions
         self._recoveries = recoveries
+        self._meter = meter or Meter()
 
     def end_run(self, job: Job, verdict: BeginAgain | MarkedByHand) -> bool:
         """The DAG run of a job at work is over: begin again, or record why it failed."""
@@ -138,8 +142,8 @@ class Repairs:
             raise Changed
         return run
 
-    @staticmethod
-    def _say(action: str, job: Job, why: str) -> None:
+    def _say(self, action: str, job: Job, why: str) -> None:
+        self._meter.count(REPAIRS, action=action)
         log.warning("action=%s %s: %s", action, job.log_context, why)
 
 

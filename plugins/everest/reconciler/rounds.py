@@ -7,6 +7,7 @@ fails no document. Trouble with one row (a bug of ours) is logged and holds up n
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from typing import TypeVar
@@ -21,10 +22,11 @@ from everest.reconciler.verdict import judge
 from everest.reconciler.workflows import WorkflowRepairs
 from everest.store.unit_of_work import Database
 from everest.workflow.definition import Definition
+from ingest_consumer import logs, metrics
 from ingest_consumer.airflow_api import AirflowApi, DagState
 from ingest_consumer.errors import AirflowUnavailable
 from ingest_consumer.pauses import Complaints
-from ingest_consumer.vitals import Vitals
+from ingest_consumer.vitals import ACTIVE, Vitals
 
 log = logging.getLogger(__name__)
 
@@ -55,17 +57,22 @@ class Reconciler:
         self._database = database
         self._airflow = airflow
         self._management = management
-        self._repairs = Repairs(database, definitions, settings.limits.recoveries)
-        self._workflows = WorkflowRepairs(database, definitions, is_stopping)
         self._is_stopping = is_stopping
         self._vitals = vitals or Vitals("reconciler")
         self._complaints = Complaints(log, "reconciler", self._vitals)
+        meter = self._vitals.meter
+        self._repairs = Repairs(database, definitions, settings.limits.recoveries, meter)
+        self._workflows = WorkflowRepairs(database, definitions, is_stopping, meter)
         self._after = rows.THE_BEGINNING
         self._is_active: bool | None = None
 
     def round(self) -> int:
         """Looks at everything once, if this process is the active one. Returns how many rows it changed."""
-        return self._if_active(self._look)
+        began = time.monotonic()
+        changed = self._if_active(self._look)
+        if self._vitals.is_active:
+            self._vitals.meter.observe(metrics.ROUND_SECONDS, time.monotonic() - began)
+        return changed
 
     def wake_waiters(self) -> int:
         """The part of a round that people feel and that costs one query: more often than the rest."""
@@ -102,7 +109,7 @@ class Reconciler:
         if active != self._is_active:
             self._is_active = active
             log.info("active" if active else "another reconciler is active; standing by")
-        self._vitals.know(state="active" if active else "standby")
+        self._vitals.know(state=ACTIVE if active else "standby")
         return active
 
     # -------------------------------------------------------------------------------------------- the kinds
@@ -186,13 +193,15 @@ class Reconciler:
                 break
             self._vitals.turn()
             try:
-                changed += repair(job)
+                with logs.about(**job.ids):
+                    changed += repair(job)
             except TransientDatabaseError:
                 raise
             except AirflowUnavailable as trouble:
                 self._complaints.say("Airflow", trouble.message)
                 break
             except Exception as error:
+                self._vitals.meter.count(metrics.CANNOT_REPAIR)
                 self._complaints.say(job.log_context, f"cannot repair {job.log_context}: {error!r}", logging.ERROR)
                 log.debug("cannot repair %s", job.log_context, exc_info=True)
             else:

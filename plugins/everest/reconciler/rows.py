@@ -55,6 +55,18 @@ class Job:
         )
 
     @property
+    def ids(self) -> dict[str, Any]:
+        """For the log: what every line about this job carries."""
+        return {
+            "shadow_id": self.shadow_id,
+            "transaksi_id": self.transaksi_id,
+            "nota": self.nomer_nota,
+            "workflow_id": self.workflow_id,
+            "dag_run_id": self.dag_run_id,
+            "n": self.n,
+        }
+
+    @property
     def log_context(self) -> str:
         """The same fields in every log line about a job."""
         return (
@@ -85,6 +97,10 @@ class Workflow:
 
     workflow_id: int
     workflow: str
+
+    @property
+    def ids(self) -> dict[str, Any]:
+        return {"workflow_id": self.workflow_id}
 
     @property
     def log_context(self) -> str:

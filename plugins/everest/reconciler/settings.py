@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from everest.errors import SettingsError
 from everest.settings import MysqlUrl, Settings, mysql_url
+from ingest_consumer.endpoints import LOOPBACK, Endpoint
 from ingest_consumer.secret_files import resolved
 
 DEFAULT_VHOST = "/"
@@ -56,7 +57,8 @@ class Limits:
 
 @dataclass(frozen=True)
 class ReconcilerSettings:
-    """Where the servers are, and the limits. `management` None: lost messages are not looked for."""
+    """Where the servers are, and the limits. `management` None: lost messages are not looked for. `endpoint`: where it
+    answers for its metrics and health; off by default."""
 
     mysql: MysqlUrl
     airflow: Login
@@ -65,6 +67,7 @@ class ReconcilerSettings:
     http_timeout: timedelta = timedelta(seconds=5)
     limits: Limits = field(default_factory=Limits)
     site: Settings = field(default_factory=Settings)
+    endpoint: Endpoint = field(default_factory=Endpoint)
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str] = os.environ) -> ReconcilerSettings:
@@ -127,6 +130,9 @@ class ReconcilerSettings:
                 batch=count("EVEREST_RECONCILER_BATCH", Limits.batch, 1, 10_000),
             ),
             site=site,
+            endpoint=Endpoint(
+                env.get("EVEREST_METRICS_ADDRESS") or LOOPBACK, count("EVEREST_METRICS_PORT_RECONCILER", 0, 0, 65_535)
+            ),
         )
         if problems:
             raise SettingsError("; ".join(problems))

@@ -15,6 +15,7 @@ from everest.reconciler.rows import QUERIES, Workflow
 from everest.store.unit_of_work import Database
 from everest.workflow import control, pointer, waits
 from everest.workflow.definition import Definition
+from ingest_consumer.metrics import REPAIRS, Meter
 
 log = logging.getLogger(__name__)
 
@@ -23,8 +24,13 @@ class WorkflowRepairs:
     """`definitions`: workflows by name, for their handlers."""
 
     def __init__(
-        self, database: Database, definitions: Mapping[str, Definition], is_stopping: Callable[[], bool]
+        self,
+        database: Database,
+        definitions: Mapping[str, Definition],
+        is_stopping: Callable[[], bool],
+        meter: Meter | None = None,
     ) -> None:
+        self._meter = meter or Meter()
         self._database = database
         self._definitions = definitions
         self._is_stopping = is_stopping
@@ -64,6 +70,6 @@ class WorkflowRepairs:
             self._say("compensated", found, f"{done} steps undone")
         return done > 0
 
-    @staticmethod
-    def _say(action: str, found: Workflow, why: str) -> None:
+    def _say(self, action: str, found: Workflow, why: str) -> None:
+        self._meter.count(REPAIRS, action=action)
         log.warning("action=%s %s: %s", action, found.log_context, why)

@@ -6,6 +6,7 @@ here, because the workflow waits, jumped back or belongs to a newer DAG run, ski
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
@@ -105,6 +106,22 @@ def _is_cleared(instance: Any, retries: int) -> bool:
     return bool(instance.max_tries > retries and instance.try_number == instance.max_tries - retries + 1)
 
 
+def _log_ids(ticket: Ticket, database: Any) -> dict[str, Any]:
+    nota = None
+    with suppress(Exception), database.transaction() as tx:  # a line without its nota is better than no try
+        job = tx.runs.shadow(ticket.shadow_id)
+        nota = job and job.nomer_nota
+    ids = {
+        "shadow_id": ticket.shadow_id,
+        "transaksi_id": ticket.transaksi_id,
+        "nota": nota,
+        "workflow_id": ticket.workflow_id,
+        "dag_run_id": ticket.dag_run_id,
+        "n": ticket.n,
+    }
+    return {name: value for name, value in ids.items() if value is not None}
+
+
 class StepOperator(BaseOperator):
     """Runs one try of its steps. All rules are the engine's; this only translates its answers."""
 
@@ -118,6 +135,7 @@ class StepOperator(BaseOperator):
 
     def execute(self, context: Any) -> None:
         from airflow.providers.mysql.hooks.mysql import MySqlHook
+        from structlog.contextvars import bound_contextvars
 
         from everest import bootstrap
 
@@ -128,7 +146,11 @@ class StepOperator(BaseOperator):
         ticket = Ticket.from_conf(dag_run.run_id, dag_run.conf or {})
         database = bootstrap.database_from(MySqlHook(mysql_conn_id=CONNECTION_ID).get_conn)
         try:
-            if isinstance(self._try(context, definition, ticket, database), Leave):
+            # every line of this task, whoever writes it, carries the ids by which the other logs name the job
+            with bound_contextvars(**_log_ids(ticket, database)):
+                self.log.info("Steps of this task: %s", ", ".join(self.steps))
+                result = self._try(context, definition, ticket, database)
+            if isinstance(result, Leave):
                 self._skip_the_rest()
         finally:
             database.close()

@@ -70,7 +70,7 @@ def test_the_process_repairs_round_after_round_until_sigterm(world: World) -> No
     assert "Traceback" not in output
     (beat,) = builders.rows(world.conn, "SELECT * FROM process_heartbeats")
     assert (beat["name"], beat["instance"].endswith(f":{process.pid}")) == ("reconciler", True)
-    assert json.loads(beat["detail"]) == {"state": "stopped", "ready": True, "reasons": []}
+    assert json.loads(beat["detail"]) == {"state": "stopped", "metrics_port": 0, "ready": True, "reasons": []}
 
 
 def test_sigterm_does_not_wait_for_an_airflow_that_hangs(world: World) -> None:
