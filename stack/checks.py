@@ -46,7 +46,7 @@ def _deptry(layout: Layout) -> str | None:
 
 
 def _secrets(layout: Layout) -> str | None:
-    """In tests and benchmarks a password is an invention: there only what is shaped like a real key counts."""
+    """In tests and benchmarks passwords and tokens are inventions: there only what is shaped like a real key counts."""
     listed = _run(layout, ["git", "ls-files", "-co", "--exclude-standard"]).stdout.splitlines()
     files = [name for name in listed if name not in NOT_SCANNED and not name.endswith(NOT_SCANNED_ENDS)]
     marks = {
@@ -58,7 +58,8 @@ def _secrets(layout: Layout) -> str | None:
     fresh = [name for name, mark in marks.items() if memory.content.get(name) != mark]
     invented = [name for name in fresh if name.startswith(PASSWORDS_INVENTED)]
     real = [name for name in fresh if name not in invented]
-    shaped = ["--disable-plugin", "KeywordDetector", "--disable-plugin", "BasicAuthDetector"]
+    detectors = ("KeywordDetector", "BasicAuthDetector", "JwtTokenDetector")
+    shaped = [word for name in detectors for word in ("--disable-plugin", name)]
     for options, names in ((["--exclude-secrets", NO_SECRETS], real), (shaped, invented)):
         if names and (problem := _complaint(layout, "detect-secrets-hook", *options, *names)):
             return problem
