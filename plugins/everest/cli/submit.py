@@ -17,10 +17,11 @@ from everest.errors import Conflict, Problem
 from everest.intake.cells import FileProblem
 from everest.intake.check import domain_problems
 from everest.intake.csv_file import DELIMITERS
-from everest.intake.files import FileDocument, FileRefused, Reading, file_size, read_file
+from everest.intake.files import FileDocument, FileRefused, FileUnreadable, Reading, file_size, read_file
 from everest.intake.replace import Replaced, only_failed, replace
 from everest.intake.submission import Authority, Submission
 from everest.intake.submit import AlreadySubmitted, Submitted, submit_document
+from everest.intake.template import template_csv, template_xlsx
 from everest.opname.rules import MIN_AUTHORISATION_LEVEL
 from everest.store.unit_of_work import Database
 
@@ -30,6 +31,7 @@ LARGE_FILE_BYTES = 512 * 1024
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option("--template", is_flag=True, help="Write an empty FILE (.xlsx or .csv) to fill in, and store nothing.")
 @click.option("--nota", "nomer_nota", help="Number of the document (nomer_nota).")
 @click.option("--gudang", "gudang_kode", help="Its warehouse; lines may name another one.")
 @click.option("--tanggal-opname", help="Day of the count, like 2026-08-31.")
@@ -63,6 +65,7 @@ def submit(
     ctx: click.Context,
     /,
     file: Path,
+    template: bool,
     decimal: Any,
     delimiter: str | None,
     file_format: Any,
@@ -84,7 +87,8 @@ def submit(
       lot  gudang_kode  satuan  alasan                      may be there
       nomer_nota  gudang_dokumen  tanggal_opname  tanggal_posting  snapshot_at
       transaksi_id  submit_token                            the same on every row, or given as options
-    XLSX: the same columns in a sheet; codes in text cells (a number in a code column is refused), no formulas.
+    XLSX: the same columns in a sheet (--template writes one); codes in text cells, no
+    formulas; a number in a code column is refused.
     JSON: {"nomer_nota": "SO-1", "gudang_kode": "GD-A", "tanggal_opname": "2026-08-31",
            "baris": [{"kode_barang": "00123", "qty_sistem": 10, "qty_fisik": 12, "harga_pokok": "1500.00"}]}
 
@@ -98,6 +102,9 @@ def submit(
     The same document sent twice is stored once. --replace keeps the number, the nota and the old lines (in
     posting_attempts), is authorised anew, and does not run by itself without --rerun.
     """
+    if template:
+        _write_template(file, file_format, as_json)
+        return
     if (and_rerun or reason) and not is_correction:
         raise click.UsageError("--rerun and --reason belong to --replace")
     authority = Authority(output.operator(), authorised_by or output.operator(), level)
@@ -117,6 +124,25 @@ def submit(
             _tell_submitted(ctx, result, found.submission, as_json)
     finally:
         database.close()
+
+
+def _write_template(file: Path, file_format: str | None, as_json: bool) -> None:
+    writers = {"csv": template_csv, "xlsx": template_xlsx}
+    writer = writers.get(file_format or file.suffix.lower().removeprefix("."))
+    if writer is None:
+        raise click.UsageError("--template writes a .csv or .xlsx file")
+    try:
+        with file.open("xb") as target:
+            target.write(writer())
+    except FileExistsError:
+        raise click.UsageError(f"{file} is there already; a template goes to a new file") from None
+    except OSError as error:
+        raise FileUnreadable(f"{file} cannot be written: {error.strerror}") from None
+    message = f"{file} is empty but for its headings; fill it in and submit it"
+    if as_json:
+        output.print_json({"status": "success", "code": 200, "message": message})
+    else:
+        click.echo(message)
 
 
 def _check(database: Database, file: Path, found: FileDocument, authority: Authority, is_correction: bool) -> None:

@@ -38,6 +38,8 @@ def _flaw(archive: zipfile.ZipFile) -> str | None:
     parts = archive.infolist()
     if len(parts) > MAX_PARTS:
         return f"buku kerja ini berisi {len(parts)} bagian, paling banyak {MAX_PARTS}"
+    if len({part.filename for part in parts}) < len(parts):
+        return "buku kerja ini rusak: ada bagian yang tersimpan dua kali; simpan ulang dari Excel"
     if any(part.flag_bits & 0x1 for part in parts):
         return "buku kerja ini dikunci dengan kata sandi; simpan tanpa kata sandi"
     if sum(part.file_size for part in parts) > MAX_UNPACKED_BYTES:

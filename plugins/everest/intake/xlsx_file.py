@@ -7,28 +7,32 @@ Formulas are refused: the value beside one is what some program thought of it at
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import date, datetime, time
 from decimal import Decimal
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from everest.intake.cells import FileProblem, JsonNumber, shown
-from everest.intake.csv_file import HEADER_BY_COLUMN, ROWS_PER_REPORT, Progress, named_columns
+from everest.intake.csv_file import HEADER_BY_COLUMN, MAX_COLUMNS, ROWS_PER_REPORT, Progress, named_columns
 from everest.intake.header import HeaderReader
 from everest.intake.lines import REQUIRED_COLUMNS, read_line
 from everest.intake.submission import MAX_LINES, Line
 from everest.intake.xlsx_archive import archive_flaw
 from everest.opname.amounts import DecimalLocale
 from everest.opname.document import DECIMAL_COLUMNS
-from everest.spreadsheets import SIGNIFICANT_DIGITS, decimal_of, significant_digits
+from everest.spreadsheets import SIGNIFICANT_DIGITS, decimal_of, significant_digits, unguarded
+
+if TYPE_CHECKING:
+    from everest.intake.xlsx_book import Cell, Sheet
 
 MAX_ROWS = 1_048_576
 """Of an Excel sheet; a file may claim any row number."""
 
 _NUMBER_COLUMNS = frozenset({*DECIMAL_COLUMNS, "transaksi_id"})
 _DATE_COLUMNS = frozenset({"tanggal_opname", "tanggal_posting", "snapshot_at"})
+_NUMBER = re.compile(r"-?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?")
+_DIGITS_OF_A_DOUBLE = 17
 _DIGITS = f"lebih dari {SIGNIFICANT_DIGITS} digit, lembar kerja tidak menyimpannya dengan tepat; tulis sebagai teks"
 
 
@@ -51,49 +55,45 @@ class XlsxReader:
         if flaw:
             self._say(flaw)
             return
-        import openpyxl  # 0.2 s that only a workbook should cost
+        from everest.intake.xlsx_book import Book, BookFlaw  # openpyxl: 0.2 s that only a workbook should cost
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about styles and extensions that nobody asks for here
-            try:
-                book = openpyxl.load_workbook(stream, read_only=True, data_only=False, keep_links=False)
-                try:
-                    sheet = self._chosen(book)
-                    if sheet is not None:
-                        sheet.reset_dimensions()  # what a file says about its size is not what it holds
-                        self._read_rows(sheet.iter_rows(max_row=MAX_ROWS), progress, stream)
-                finally:
-                    book.close()
-            except Exception as error:  # openpyxl raises whatever its parsing runs into
-                self._say(
-                    f"buku kerja ini tidak terbaca ({type(error).__name__}); simpan ulang dari Excel sebagai .xlsx"
-                )
+        try:
+            book = Book(stream)
+            sheet = self._chosen(book.sheets)
+            if sheet is not None:
+                self._read_rows(book.rows(sheet.part), progress, stream)
+        except BookFlaw as flaw:
+            self._say(str(flaw))
 
-    def _chosen(self, book: Any) -> Any:
-        names = [sheet.title for sheet in book.worksheets]
+    def _chosen(self, sheets: Sequence[Sheet]) -> Sheet | None:
+        names = [sheet.name for sheet in sheets]
         if self._sheet is not None:
             if self._sheet in names:
-                return book[self._sheet]
+                return sheets[names.index(self._sheet)]
             self._say(f"tidak ada lembar {shown(self._sheet)}; yang ada: {', '.join(map(shown, names[:20]))}")
             return None
-        visible = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
+        visible = [sheet for sheet in sheets if sheet.is_visible]
         if not visible:
             self._say("buku kerja ini tidak punya lembar yang terlihat")
         return visible[0] if visible else None
 
-    def _read_rows(self, rows: Iterable[Sequence[Any]], progress: Progress, stream: BinaryIO) -> None:
+    def _read_rows(self, rows: Iterable[tuple[int, Mapping[int, Cell]]], progress: Progress, stream: BinaryIO) -> None:
         names: list[str | None] = []
         baris = 0
-        for number, row in enumerate(rows, start=1):
-            if number == 1:
-                titles = ["" if cell.value is None else str(cell.value) for cell in row]
-                while titles and not titles[-1].strip():
-                    titles.pop()
+        for number, row in rows:
+            if number > MAX_ROWS:
+                self._say(f"buku kerja ini rusak: baris {number} tidak ada di lembar Excel")
+                return
+            if not names:
+                titled = [column for column, cell in row.items() if cell.text.strip()] if number == 1 else []
+                # One column beyond the limit is refused just like the last one of a sheet, 16,384.
+                last = min(max(titled, default=0), MAX_COLUMNS + 1)
+                titles = [row[column].text if column in row else "" for column in range(1, last + 1)]
                 names = named_columns(titles, self._problems)
                 if not names:
                     return
                 continue
-            if all(cell.value is None or cell.value == "" for cell in row):
+            if not row:
                 continue
             baris += 1
             if baris > MAX_LINES:
@@ -106,17 +106,15 @@ class XlsxReader:
         if not names:
             self._say("baris pertama harus judul kolom; di sini tidak ada apa-apa")
 
-    def _read_row(self, row: Sequence[Any], names: list[str | None], baris: int, number: int) -> None:
+    def _read_row(self, row: Mapping[int, Cell], names: list[str | None], baris: int, number: int) -> None:
         from openpyxl.utils import get_column_letter
 
         said = len(self._problems)
         given: dict[str, Any] = dict.fromkeys(name for name in REQUIRED_COLUMNS if name in names)
-        for position, cell in enumerate(row):
-            name = names[position] if position < len(names) else None
-            if cell.value is None:
-                continue
-            if position >= len(names):
-                pesan = f"sel {get_column_letter(position + 1)}{number} berisi, padahal kolomnya tidak berjudul"
+        for column, cell in row.items():
+            name = names[column - 1] if column <= len(names) else None
+            if column > len(names):
+                pesan = f"sel {get_column_letter(column)}{number} berisi, padahal kolomnya tidak berjudul"
                 self._problems.append(FileProblem(baris, "", pesan, number))
                 continue
             if name is None:
@@ -147,41 +145,38 @@ class XlsxReader:
         self._problems.append(FileProblem(None, "", pesan))
 
 
-def stored(name: str, cell: Any) -> str | None:
+def stored(name: str, cell: Cell) -> str | None:
     """What a cell holds, as the text the other formats would have. Raises ValueError with a sentence."""
-    from openpyxl.utils.escape import unescape
-
-    value, kind = cell.value, cell.data_type
-    if kind == "f":
+    if cell.kind == "formula":
         raise ValueError("berisi rumus; rumus tidak dihitung di sini, tempel hasilnya sebagai nilai")
-    if kind == "e":
-        raise ValueError(f"berisi kesalahan {shown(value)}")
-    if isinstance(value, bool):
+    if cell.kind == "error":
+        raise ValueError(f"berisi kesalahan {shown(cell.text)}")
+    if cell.kind == "boolean":
         raise ValueError("berisi TRUE atau FALSE, bukan teks atau angka")
-    if isinstance(value, (datetime, date, time)):
-        return _day(name, value)
-    if isinstance(value, (int, float)):
+    if cell.kind == "date":
+        return _day(name, cell.text)
+    if cell.kind == "number":
         if name not in _NUMBER_COLUMNS:
             raise ValueError(
-                f"{value} tersimpan sebagai angka, nol di depannya mungkin sudah hilang; ubah format kolom menjadi Teks"
-                " lalu tulis ulang"
+                f"{cell.text[:40]} tersimpan sebagai angka, nol di depannya mungkin sudah hilang; ubah format kolom"
+                " menjadi Teks lalu tulis ulang"
             )
-        return _number(value)
-    if not isinstance(value, str):
-        raise ValueError(f"berisi {type(value).__name__}, bukan teks atau angka")
-    return unescape(value) or None
+        return _number(cell.text)
+    # A report of ours as CSV, opened and saved as a workbook, keeps the apostrophe that disarms a formula.
+    return unguarded(cell.text) if name not in DECIMAL_COLUMNS else cell.text
 
 
-def _number(value: float) -> JsonNumber:
-    exact = Decimal(value) if isinstance(value, int) else decimal_of(value)
-    if exact is None or significant_digits(exact) > SIGNIFICANT_DIGITS:
-        raise ValueError(f"{value!r} {_DIGITS}")
-    return JsonNumber(f"{exact:f}")
+def _number(stored: str) -> JsonNumber:
+    exact = None
+    # A double is written with 17 digits at most; more are digits that no spreadsheet holds.
+    if _NUMBER.fullmatch(stored) and significant_digits(Decimal(stored)) <= _DIGITS_OF_A_DOUBLE:
+        exact = decimal_of(float(stored))
+    if exact is None:
+        raise ValueError(f"{stored[:40]} {_DIGITS}")
+    return JsonNumber(f"{exact:.0f}" if exact == exact.to_integral_value() else f"{exact:f}")
 
 
-def _day(name: str, value: datetime | date | time) -> str:
+def _day(name: str, iso: str) -> str:
     if name not in _DATE_COLUMNS:
         raise ValueError("berisi tanggal atau jam; Excel mungkin mengubah yang Anda tulis, tulis ulang sebagai teks")
-    if isinstance(value, datetime):
-        return f"{value:%Y-%m-%d}" if value.time() == time() and name != "snapshot_at" else f"{value:%Y-%m-%d %H:%M:%S}"
-    return value.isoformat()
+    return iso.removesuffix("T00:00:00") if name != "snapshot_at" else iso.replace("T", " ")

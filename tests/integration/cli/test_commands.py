@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pytest
 
 from everest.settings import MysqlUrl
@@ -26,6 +28,48 @@ def test_submit_says_which_job_it_became_and_again_says_already_submitted(everes
     assert (first.exit_code, second.exit_code) == (0, 0)
     assert "Submitted SO-1 as job #1" in first.stdout
     assert "Already submitted: SO-1 is job #1 (PENDING). Nothing was stored." in second.stdout
+
+
+def test_h45_a_template_filled_in_is_staged_cell_by_cell(everest: Everest, connection: Any, tmp_path: Path) -> None:
+    file = tmp_path / "hitung.xlsx"
+    assert everest("submit", str(file), "--template").exit_code == 0
+    again = everest("submit", str(file), "--template")
+    assert (again.exit_code, "is there already" in again.output) == (2, True)
+    book = openpyxl.load_workbook(file)
+    for row, cells in enumerate((("00123", 10, 12.75, 1500.01), ("1e5", "7", None, "2500.50")), start=2):
+        for column, value in enumerate(cells, start=1):
+            book["Opname"].cell(row, column, value)
+    book.save(file)
+
+    submitted = everest("submit", str(file), *HEADER)
+
+    assert (submitted.exit_code, "2 lines stored" in submitted.stdout) == (0, True), submitted.output
+    columns = "kode_barang, qty_sistem, qty_fisik, harga_pokok"
+    assert [
+        tuple(row.values()) for row in rows(connection, f"SELECT {columns} FROM so_details_staging ORDER BY baris")
+    ] == [
+        ("00123", Decimal("10.0000"), Decimal("12.7500"), Decimal("1500.010000")),
+        ("1e5", Decimal("7.0000"), None, Decimal("2500.500000")),
+    ]
+
+
+def test_a_workbook_whose_codes_became_numbers_stores_nothing(
+    everest: Everest, connection: Any, tmp_path: Path
+) -> None:
+    book = openpyxl.Workbook()
+    assert book.active is not None
+    for cells in (TITLES.strip().split(","), (123, 10, 12, 1500), ("BRG-B", 7, 5, "=1+1")):
+        book.active.append(cells)
+    book.save(tmp_path / "hitung.xlsx")
+
+    refused = everest("submit", str(tmp_path / "hitung.xlsx"), *HEADER, "--json")
+
+    assert refused.exit_code == 1
+    assert [(error["file_line"], error["kolom"]) for error in answer(refused)["errors"]] == [
+        (2, "kode_barang"),
+        (3, "harga_pokok"),
+    ]
+    assert rows(connection, "SELECT 1 FROM so_headers_staging") == []
 
 
 def test_submit_answers_programs_in_json(everest: Everest, write: WriteFile) -> None:

@@ -1,0 +1,241 @@
+"""The rows of a workbook as they are stored, or one sentence why there are none.
+
+openpyxl knows the package (parts, sheets, styles). Rows and texts are taken from the XML here, because openpyxl passes
+over what must not get lost: a row or cell out of its order, digits beyond a double, `_x0041_` as the text it is.
+`xlsx_archive` has looked at the file before; what a part may do to a parser is bounded here while it is read.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+import zipfile
+from collections.abc import Iterator
+from datetime import datetime
+from typing import IO, Any, BinaryIO, NamedTuple, cast
+from xml.etree.ElementTree import Element, iterparse
+from xml.parsers import expat
+
+from openpyxl.cell.text import Text
+from openpyxl.reader.excel import ExcelReader
+from openpyxl.styles.stylesheet import apply_stylesheet
+from openpyxl.utils.cell import coordinate_to_tuple
+from openpyxl.utils.datetime import from_excel
+from openpyxl.xml.constants import SHARED_STRINGS, SHEET_MAIN_NS
+
+MAX_PART_BYTES = 8 * 1024 * 1024
+"""Of a part that is read as a whole: styles, list of sheets."""
+
+MAX_ELEMENT_BYTES = 1024 * 1024
+"""Of the XML of one row or one text."""
+
+MAX_TEXTS = 1_000_000
+_NS = f"{{{SHEET_MAIN_NS}}}"
+_ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
+
+
+class BookFlaw(ValueError):
+    """The workbook can't be read, or not safely; the sentence is for the person who sent it."""
+
+
+class Cell(NamedTuple):
+    """One cell that is not empty. kind: text, number, date, boolean, error or formula; text: what is stored, as it
+    stands there (of a date: ISO)."""
+
+    kind: str
+    text: str
+
+
+class Sheet(NamedTuple):
+    name: str
+    is_visible: bool
+    part: str
+
+
+class Book:
+    """An open workbook. Raises BookFlaw from every method."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what openpyxl can't keep: of no use to a count
+                self._reader = _Package(stream)
+                self._reader.read()
+                self._sheets = [
+                    Sheet(sheet.name, sheet.state == "visible", relation.target)
+                    for sheet, relation in self._reader.parser.find_sheets()
+                    if relation.Type.endswith("/worksheet")
+                ]
+        except Exception as error:  # openpyxl and zipfile raise whatever they stumble upon
+            raise _flaw(error) from None
+
+    @property
+    def sheets(self) -> list[Sheet]:
+        return self._sheets
+
+    def rows(self, part: str) -> Iterator[tuple[int, dict[int, Cell]]]:
+        """Rows with their number on the sheet, from top to bottom; each its cells by column, from 1."""
+        try:
+            number = 0
+            with self._reader.archive.open(part) as source:
+                for element in _items(source, "sheetData", "row"):
+                    given = int(element.get("r", number + 1))
+                    if given <= number:
+                        raise BookFlaw(f"buku kerja ini rusak: baris {given} ada sesudah baris {number}")
+                    number = given
+                    yield number, self._cells(element, number)
+        except Exception as error:
+            raise _flaw(error) from None
+
+    def _cells(self, row: Element, number: int) -> dict[int, Cell]:
+        cells: dict[int, Cell] = {}
+        column = 0
+        for element in row.iterfind(f"{_NS}c"):
+            place = element.get("r")
+            at, given = coordinate_to_tuple(place) if place else (number, column + 1)
+            if at != number or given <= column:
+                raise BookFlaw(f"buku kerja ini rusak: sel {place} tidak pada tempatnya di baris {number}")
+            column = given
+            cell = self._cell(element)
+            if cell is not None:
+                cells[column] = cell
+        return cells
+
+    def _cell(self, element: Element) -> Cell | None:
+        if element.find(f"{_NS}f") is not None:
+            return Cell("formula", "")
+        kind = element.get("t", "n")
+        if kind == "inlineStr":
+            inline = element.find(f"{_NS}is")
+            text = "" if inline is None else _text(inline)
+            return Cell("text", text) if text else None
+        value = element.findtext(f"{_NS}v") or ""
+        if not value:
+            return None
+        if kind == "s":
+            texts = self._reader.shared_strings
+            if not value.isdecimal() or int(value) >= len(texts):
+                raise BookFlaw(f"buku kerja ini rusak: sel {element.get('r')} menunjuk teks yang tidak ada")
+            return Cell("text", texts[int(value)]) if texts[int(value)] else None
+        if kind == "n":
+            if int(element.get("s", 0)) in self._reader.wb._date_formats:
+                return Cell("date", self._date(value))
+            return Cell("number", value)
+        kinds = {"str": "text", "b": "boolean", "e": "error", "d": "date"}
+        if kind not in kinds:
+            raise BookFlaw(f"buku kerja ini rusak: sel {element.get('r')} berjenis {kind!r}")
+        return Cell(kinds[kind], _unescaped(value) if kind == "str" else value)
+
+    def _date(self, serial: str) -> str:
+        try:
+            value = from_excel(float(serial), self._reader.wb.epoch)
+        except (ValueError, OverflowError):
+            return serial
+        return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+class _Package(ExcelReader):
+    """openpyxl's reader of packages, over an archive with limits and without the parts that a count does not need."""
+
+    archive: Any
+    parser: Any
+    wb: Any
+
+    def __init__(self, stream: BinaryIO) -> None:
+        super().__init__(stream, read_only=True, data_only=True, keep_links=False)
+        self.archive = _Archive(stream)
+        self.shared_strings: list[str] = []
+
+    def read(self) -> None:
+        self.read_manifest()
+        self.read_workbook()
+        apply_stylesheet(self.archive, self.wb)
+        self.read_strings()
+
+    def read_strings(self) -> None:
+        part = cast(Any, self.package).find(SHARED_STRINGS)
+        if part is None:
+            return
+        with self.archive.open(part.PartName[1:]) as source:
+            for element in _items(source, "sst", "si"):
+                if len(self.shared_strings) >= MAX_TEXTS:
+                    raise BookFlaw(f"lebih dari {MAX_TEXTS} teks berbeda")
+                self.shared_strings.append(_text(element))
+
+
+class _Archive(zipfile.ZipFile):
+    """A zip file that `archive_flaw` has passed, whose parts can be read as a whole only if they are small."""
+
+    def read(self, name: str | zipfile.ZipInfo, pwd: bytes | None = None) -> bytes:
+        info = name if isinstance(name, zipfile.ZipInfo) else self.getinfo(name)
+        if info.file_size > MAX_PART_BYTES:
+            raise BookFlaw(f"bagian {info.filename!r} dari buku kerja ini terlalu besar")
+        content = super().read(info, pwd)
+        _guard().Parse(content, True)
+        return content
+
+
+class _Part:
+    """A part that is read through the guard, and bounded between two calls of `mark`."""
+
+    def __init__(self, source: IO[bytes]) -> None:
+        self._source = source
+        self._guard = _guard()
+        self._since_mark = 0
+
+    def mark(self) -> None:
+        self._since_mark = 0
+
+    def read(self, size: int = -1) -> bytes:
+        if self._since_mark > MAX_ELEMENT_BYTES:
+            raise BookFlaw("satu baris atau teks di buku kerja ini terlalu panjang")
+        data = self._source.read(size)
+        self._since_mark += len(data)
+        self._guard.Parse(data, not data)
+        return data
+
+
+def _items(source: IO[bytes], container: str, item: str) -> Iterator[Element]:
+    """The items of a container one after the other, each gone when the next one is asked for."""
+    part = _Part(source)
+    inside: Element | None = None
+    # The guard of _Part has seen every byte before this parser does.
+    for event, element in iterparse(cast(Any, part), ("start", "end")):  # nosec B314
+        if event == "start":
+            if inside is None and element.tag == _NS + container:
+                inside = element
+        elif inside is not None:
+            if element is inside:
+                return
+            if element.tag == _NS + item:
+                yield element
+                inside.clear()
+                part.mark()
+    raise BookFlaw(f"buku kerja ini tidak punya {container} yang utuh; simpan ulang dari Excel sebagai .xlsx")
+
+
+def _guard() -> expat.XMLParserType:
+    parser = expat.ParserCreate()
+
+    def refuse(*_: object) -> None:
+        raise BookFlaw("buku kerja ini berisi deklarasi DOCTYPE; Excel tidak menulisnya, jadi berkas ini tidak dibaca")
+
+    parser.StartDoctypeDeclHandler = refuse
+    return parser
+
+
+def _text(element: Element) -> str:
+    """All runs of a text, without how Japanese would read it aloud."""
+    return _unescaped(cast(Any, Text).from_tree(element).content)
+
+
+def _unescaped(text: str | None) -> str:
+    """_x000D_ stands for a character, and _x005F_ for the underline of a text that only looks like that."""
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text or "")
+
+
+def _flaw(error: Exception) -> BookFlaw:
+    if isinstance(error, BookFlaw):
+        return error
+    name = type(error).__name__
+    return BookFlaw(f"buku kerja ini tidak terbaca ({name}); simpan ulang dari Excel sebagai .xlsx")
