@@ -11,8 +11,8 @@ from fastapi import FastAPI, Request
 
 from everest.pages.access import Person, Role, RoleMapping
 from everest.pages.app import create_app
-from everest.pages.guard import sign
 from everest.pages.settings import PageSettings
+from everest.pages.tokens import sign
 from everest.settings import MysqlUrl, Settings
 
 with warnings.catch_warnings():

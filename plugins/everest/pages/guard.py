@@ -7,11 +7,8 @@ whatever changes something must also come from our own address (Origin) and carr
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import logging
 import secrets
-import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -24,7 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
 
 from everest.errors import EverestError
-from everest.pages import view
+from everest.pages import tokens, view
 from everest.pages.access import Permission, Person
 from everest.pages.settings import PageSettings
 from ingest_consumer.errors import RerunRefused
@@ -37,8 +34,6 @@ Login = Callable[[Request], Awaitable[Person | None]]
 
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 TOKEN_FIELD = "token"
-TOKEN_LIVES_SECONDS = 12 * 3600
-"""A page left open for a working day still works."""
 MAX_BODY_BYTES = 40 * 1024 * 1024
 """The largest file the intake takes (32 MiB), and what a form adds to it."""
 MAX_FIELDS = 200
@@ -124,7 +119,7 @@ async def _admit(request: Request, permission: Permission) -> None:
     except MultiPartException as flaw:
         raise HTTPException(400, str(flaw)) from None
     request.state.form = fields
-    if not is_signed(settings.secret, somebody, str(fields.get(TOKEN_FIELD, ""))):
+    if not tokens.is_signed(settings.secret, somebody, str(fields.get(TOKEN_FIELD, ""))):
         raise HTTPException(403, "token")
 
 
@@ -135,24 +130,6 @@ def _is_from_here(request: Request, settings: PageSettings) -> bool:
     if parts.scheme not in ("http", "https") or not parts.netloc:
         return False
     return origin in settings.origins or parts.netloc == request.headers.get("host")
-
-
-def sign(secret: bytes, who: Person, now: float | None = None) -> str:
-    """A token for this person's forms."""
-    moment = str(int(time.time() if now is None else now))
-    return f"{moment}.{_mac(secret, who, moment)}"
-
-
-def is_signed(secret: bytes, who: Person, token: str, now: float | None = None) -> bool:
-    moment, _, mac = token.partition(".")
-    if not moment.isascii() or not moment.isdecimal() or len(moment) > 12:
-        return False
-    age = (time.time() if now is None else now) - int(moment)
-    return -60 <= age <= TOKEN_LIVES_SECONDS and hmac.compare_digest(mac.encode(), _mac(secret, who, moment).encode())
-
-
-def _mac(secret: bytes, who: Person, moment: str) -> str:
-    return hmac.new(secret, f"everest-pages\0{who.name}\0{moment}".encode(), hashlib.sha256).hexdigest()
 
 
 def _unexpected(request: Request, error: Exception) -> Response:

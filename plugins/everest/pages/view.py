@@ -13,7 +13,7 @@ from fastapi import Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from everest.pages import formats, guard, words
+from everest.pages import formats, tokens, words
 from everest.pages.access import Permission, Person
 from everest.pages.navigation import PAGES, PREFIX
 from everest.pages.words import Language
@@ -66,7 +66,7 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> R
             menu=[(key, path) for key, path, asks in PAGES if who is not None and who.may(asks)],
             airflow=base.removesuffix(PREFIX),
             assets=asset_version(),
-            token=guard.sign(settings.secret, who) if who else "",
+            token=tokens.sign(settings.secret, who) if who else "",
             now=datetime.now(UTC),
             age=lambda span: formats.age(span, units),
             since=lambda instant: formats.age(_since(instant), units),

@@ -8,9 +8,10 @@ import jwt
 import pytest
 
 from everest.pages.access import Permission, Person, Role, RoleMapping
-from everest.pages.guard import is_signed, needs, sign
+from everest.pages.guard import needs
 from everest.pages.login import roles_of
 from everest.pages.settings import DEFAULT_ROLES
+from everest.pages.tokens import is_signed, sign
 
 MAPPING = RoleMapping.parse(
     "analyst=role:viewer; finance=user:rina,role:Finance; engineer=role:Op; warehouse=user:joko"
