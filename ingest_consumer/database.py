@@ -84,6 +84,7 @@ class Database:
             charset="utf8mb4",
             autocommit=False,
             ssl=None if self._url.tls is None else self._url.tls.context(),
+            ssl_disabled=self._url.tls is None,  # PyMySQL 1.2 would else ask for it by itself
             connect_timeout=CONNECT_TIMEOUT_S,
             read_timeout=self._timeout_s,
             write_timeout=self._timeout_s,
