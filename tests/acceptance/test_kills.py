@@ -37,7 +37,7 @@ def open_ones(live: Live, documents: list[Document]) -> dict[str, int]:
     return {row["worker_status"]: row["n"] for row in rows if row["worker_status"] != "COMPLETED"}
 
 
-def test_forty_documents_outlive_the_death_of_every_process(live: Live) -> None:
+def test_h34_forty_documents_outlive_the_death_of_every_process(live: Live) -> None:
     documents = [live.document(count()) for _ in range(DOCUMENTS)]
     letters_before = {letter["letter"] for letter in live.dead_letters()}
     waiting = iter(documents)
@@ -70,7 +70,7 @@ def test_forty_documents_outlive_the_death_of_every_process(live: Live) -> None:
     ],
 )
 @pytest.mark.parametrize("moment", ["before the commit", "after the commit"])
-def test_a_task_process_that_is_killed_posts_once(live: Live, statement: str, reached: str, moment: str) -> None:
+def test_h19_a_task_process_that_is_killed_posts_once(live: Live, statement: str, reached: str, moment: str) -> None:
     """A lock of the test holds the task inside its transaction; there it dies, or right behind its commit."""
     document = live.document(count(), gudang_kode=f"GD-KILL-{time.time_ns()}")
     with live.connection() as conn, conn.cursor() as cursor:

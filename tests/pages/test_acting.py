@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import pytest
 
+from everest.settings import MysqlUrl
 from tests import builders
+from tests.integration.opname.walk import Walker
 from tests.pages.conftest import Browser
 from tests.pages.test_documents import HOSTILE, failed
 
@@ -23,6 +28,12 @@ def audit(conn: Any) -> list[tuple[str, str]]:
     return [
         (row["actor"], row["action"]) for row in builders.rows(conn, "SELECT actor, action FROM audit_log ORDER BY id")
     ]
+
+
+def large(items: int) -> dict[str, Any]:
+    """The upload of a file of so many distinct items."""
+    rows = "".join(f"ITM-{n:05d};10;{10 + n % 3};1500\n" for n in range(items))
+    return {"file": ("hitung.csv", f"kode_barang;qty_sistem;qty_fisik;harga_pokok\n{rows}".encode(), "text/csv")}
 
 
 @pytest.fixture
@@ -65,11 +76,67 @@ def test_nobody_authorises_what_they_submitted(browser: Be, connection: Any) -> 
 
 
 @pytest.mark.usefixtures("warehouse")
+@pytest.mark.parametrize("items", [1_372, 3_000, 5_000])
+def test_h01_a_large_count_goes_through_the_form_into_the_books_line_by_line(
+    browser: Be, connection: Any, database: MysqlUrl, items: int
+) -> None:
+    """Every third item is as the books say; the others have a surplus of 1 or 2."""
+    assert browser("warehouse").submit("/submit", files=large(items), submit_token="one", **HEADER).status_code == 303
+    (draft,) = builders.rows(connection, "SELECT transaksi_id FROM so_headers_staging")
+    assert browser("finance").submit(f"/drafts/{draft['transaksi_id']}/authorise").status_code == 303
+    (job,) = builders.rows(connection, "SELECT id, worker_status FROM rabbit_publish_shadow")
+
+    with closing(Walker(database)) as walker:
+        ticket = walker.claim(job["id"])
+        statuses = [job["worker_status"], builders.shadow(connection, job["id"])["worker_status"]]
+        walker.dag_run(ticket)
+
+    statuses.append(builders.shadow(connection, job["id"])["worker_status"])
+    assert statuses == ["PENDING", "PROCESSING", "COMPLETED"]
+    card = builders.card_of(connection, "SO-H1")
+    assert [row[0] for row in card] == [f"ITM-{n:05d}" for n in range(items) if n % 3]
+    assert builders.books(connection).agree
+    assert builders.books(connection).debet == sum(n % 3 for n in range(items)) * 1500
+
+
+@pytest.mark.usefixtures("warehouse")
 def test_h30_h31_a_double_click_is_one_draft(browser: Be, connection: Any) -> None:
     client = browser("warehouse")
     answers = [client.submit("/submit", pasted=SOUND, submit_token="one", **HEADER) for _ in range(3)]
     assert {answer.headers["location"] for answer in answers} == {answers[0].headers["location"]}
     assert len(builders.rows(connection, "SELECT 1 FROM so_headers_staging")) == 1
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_h30_h31_five_posts_of_ten_thousand_lines_at_once_are_one_draft_and_one_job(
+    browser: Be, connection: Any, database: MysqlUrl
+) -> None:
+    ready = threading.Barrier(5)
+
+    def post(client: Browser) -> tuple[int, str]:
+        ready.wait(timeout=30)
+        answer = client.submit("/submit", files=large(10_000), submit_token="one", **HEADER)
+        return answer.status_code, answer.headers["location"]
+
+    with ThreadPoolExecutor(5) as pool:
+        answers = set(pool.map(post, [browser("warehouse") for _ in range(5)]))
+
+    (draft,) = builders.rows(connection, "SELECT transaksi_id FROM so_headers_staging")
+    assert answers == {(303, f"/drafts?new={draft['transaksi_id']}&done=kept")}
+    assert builders.rows(connection, "SELECT COUNT(*) AS n FROM so_details_staging") == [{"n": 10_000}]
+    ready.reset()
+
+    def authorise(client: Browser) -> int:
+        ready.wait(timeout=30)
+        return int(client.submit(f"/drafts/{draft['transaksi_id']}/authorise").status_code)
+
+    with ThreadPoolExecutor(5) as pool:
+        assert sorted(pool.map(authorise, [browser("finance") for _ in range(5)])) == [303, 409, 409, 409, 409]
+    (job,) = builders.rows(connection, "SELECT id FROM rabbit_publish_shadow")
+    assert builders.rows(connection, "SELECT COUNT(*) AS n FROM outbox") == [{"n": 1}]
+    with closing(Walker(database)) as walker:
+        assert walker.post(job["id"]) == "COMPLETED"
+    assert builders.books(connection).postings == 1
 
 
 @pytest.mark.usefixtures("warehouse")

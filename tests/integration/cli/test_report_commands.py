@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +94,35 @@ def test_h45_codes_are_text_in_every_format(everest: Everest, connection: Any, w
         cells = [row[place] for row in sheet.iter_rows(min_row=2, max_row=5)]
         assert sorted(str(cell.value) for cell in cells) == sorted(codes)
         assert {cell.data_type for cell in cells} == {"s"}
+
+
+def test_h14_the_stock_card_of_rows_of_one_instant_is_the_same_byte_for_byte(
+    everest: Everest, connection: Any, walker: Walker
+) -> None:
+    """A receipt and a count at 2026-01-01 00:00:00 WIB, told twice: once in each warehouse."""
+    authorised = datetime(2025, 12, 31, 17, 0, tzinfo=UTC)
+
+    def told_in(gudang: str) -> list[list[str]]:
+        builders.warehouse(connection, gudang)
+        entered = {"tanggal_wib": datetime(2026, 1, 1), "created_at": authorised - timedelta(hours=1)}
+        builders.movement(connection, "A", masuk="10", gudang_kode=gudang, **entered)
+        counted = {"gudang_kode": gudang, "diotorisasi_at": authorised, "snapshot_at": authorised}
+        document = builders.document(connection, [Line("A", "10", "7", "100")], **counted)
+        assert walker.post(document.shadow_id) == "COMPLETED"
+        command = ("report", "stock-card", "--gudang", gudang, "--format", "csv")
+        first, again = everest(*command), everest(*command)
+        assert (first.exit_code, first.stdout_bytes) == (0, again.stdout_bytes)
+        return [line.split(";") for line in first.stdout.splitlines()[1:-1]]
+
+    one, two = told_in("GD-A"), told_in("GD-B")
+
+    # Day, in, out and balance; the rest names the warehouse, the nota and the row.
+    places = (0, 6, 7, 8)
+    assert [[line[place] for place in places] for line in one] == [
+        ["2026-01-01 00:00:00", "10,0000", "0,0000", "10,0000"],
+        ["2026-01-01 00:00:00", "0,0000", "3,0000", "7,0000"],
+    ]
+    assert [line[5:11] for line in one] == [line[5:11] for line in two]
 
 
 def test_a_trace_begins_at_a_journal_row(everest: Everest, posted: builders.Document, connection: Any) -> None:

@@ -85,7 +85,7 @@ def test_a_pending_row_that_announces_another_run_acks_the_stale_duplicate(
     assert airflow.runs == {}
 
 
-def test_a_processing_row_of_the_same_run_attaches_to_it_on_409(
+def test_h38_a_processing_row_of_the_same_run_attaches_to_it_on_409(
     vhost: Vhost, running: Running, settings: Settings, rows: Rows, airflow: FakeAirflow
 ) -> None:
     """H38: 409 on the own run id means it exists; the delivery waits for it."""
@@ -117,7 +117,7 @@ def test_a_processing_row_of_another_owner_acks_the_stale_duplicate(
 @pytest.mark.parametrize(
     ("status", "code"), [("WAITING", None), ("COMPLETED", None), ("CANCELLED", 499), ("FAILED", 403)]
 )
-def test_a_row_with_nothing_to_run_is_acked(
+def test_h32_a_row_with_nothing_to_run_is_acked(
     vhost: Vhost, running: Running, settings: Settings, rows: Rows, airflow: FakeAirflow, status: str, code: int | None
 ) -> None:
     """H32: a replayed copy of a posted document is acked as done."""
@@ -347,7 +347,7 @@ def test_past_the_hold_limit_the_run_is_handed_over_with_its_body(
     assert list(airflow.runs) == [body["dag_run_id"]]
 
 
-def test_one_consumer_finishes_twenty_documents_of_one_second_each_as_its_own_run(
+def test_h38_one_consumer_finishes_twenty_documents_of_one_second_each_as_its_own_run(
     vhost: Vhost, running: Running, settings: Settings, rows: Rows, posts: FakeAirflow
 ) -> None:
     """H38: 20 documents at once are 20 runs."""

@@ -193,7 +193,7 @@ def test_an_airflow_that_stays_away_beyond_the_hold_limit_postpones_what_it_neve
     assert rows.get(shadow_id)["worker_status"] == "PENDING"
 
 
-def test_a_connection_cut_in_the_middle_loses_nothing_and_starts_nothing_twice(
+def test_h34_a_connection_cut_in_the_middle_loses_nothing_and_starts_nothing_twice(
     vhost: Vhost, running: Running, settings: Settings, rows: Rows, airflow: FakeAirflow, held: Callable[[], int]
 ) -> None:
     """H34: the ack of the old delivery is dropped; the redelivery finds its run."""
@@ -412,7 +412,7 @@ def test_sigterm_gives_back_what_is_at_work_and_exits_0(
     assert rows.get(shadow_id)["worker_status"] == "PROCESSING"
 
 
-def test_a_missing_dead_letter_exchange_is_declared_before_anything_is_rejected_into_it(
+def test_h37_a_missing_dead_letter_exchange_is_declared_before_anything_is_rejected_into_it(
     vhost: Vhost, running: Running, settings: Settings, rows: Rows
 ) -> None:
     """H37: at start, and when it goes away later."""

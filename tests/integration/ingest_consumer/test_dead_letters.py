@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from everest.settings import MysqlUrl
 from ingest_consumer.settings import Settings
+from tests import builders
 from tests.broken_messages import broken_bodies
+from tests.builders import Line
+from tests.fake_airflow import FakeAirflow
+from tests.integration.opname.walk import Walker
 from tests.queue_rig import Rows, Running, Vhost, until
 
 DLQ = "everest.jobs.failed.dlq"
@@ -116,7 +122,7 @@ def test_replay_runs_the_document_again_and_takes_its_letter(
     assert [json.loads(body)["shadow_id"] for _, body in vhost.read(DLQ)] == [other]
 
 
-def test_replay_of_everything_says_what_it_could_not_do(
+def test_h32_replay_of_everything_says_what_it_could_not_do(
     vhost: Vhost, rows: Rows, command: Command, letter: Callable[..., int]
 ) -> None:
     """H32: a letter of a posted document is no reason to run it again."""
@@ -135,6 +141,40 @@ def test_replay_of_everything_says_what_it_could_not_do(
     assert rows.get(done)["n"] == 1
     assert len(rows.outbox()) == 1
     assert vhost.depth(DLQ) == 2
+
+
+def test_h32_a_corrected_and_posted_document_is_posted_once_however_its_old_letter_is_replayed(
+    vhost: Vhost,
+    running: Running,
+    settings: Settings,
+    airflow: FakeAirflow,
+    command: Command,
+    database: MysqlUrl,
+    connection: Any,
+) -> None:
+    vhost.declare()
+    document = builders.document(connection, [Line("A", harga_pokok=None)])
+    with closing(Walker(database)) as walker:
+        assert walker.post(document.shadow_id) == "FAILED"
+        for _ in range(2):
+            vhost.publish(document.message, exchange="everest.jobs.dlx")
+        builders.write_lines(connection, document.header_id, [Line("A")])
+        with walker.database.transaction() as tx:
+            tx.runs.rerun(document.shadow_id, "budi", None)
+        assert walker.post(document.shadow_id) == "COMPLETED"
+    before = builders.books(connection), builders.shadow(connection, document.shadow_id)
+
+    code, output = command("replay", document.nomer_nota)
+    assert (code, "already COMPLETED" in output) == (0, True)
+    assert vhost.depth(DLQ) == 0
+    for headers in ({"x-death": [{"queue": "everest.jobs.q", "count": 1}]}, {"x-everest-dead": "1"}, None):
+        vhost.publish(document.message, headers=headers)
+    running.consumer(settings)
+
+    assert vhost.finished() == [], "acked, none of them dead again"
+    assert (builders.books(connection), builders.shadow(connection, document.shadow_id)) == before
+    assert before[0].postings == 1
+    assert airflow.runs == {}
 
 
 def test_replay_of_a_compensated_workflow_is_refused_and_keeps_the_letter(
@@ -222,7 +262,7 @@ def test_a_name_that_fits_no_letter_is_an_error_and_nothing_is_done(
     assert command("replay")[0] == 2
 
 
-def test_every_failure_of_a_document_is_accounted_for(
+def test_h36_every_failure_of_a_document_is_accounted_for(
     vhost: Vhost, running: Running, settings: Settings, rows: Rows, command: Command, airflow: Any
 ) -> None:
     """H36: it fails three times, is replayed each time, completes at last; no letter is left, none got lost."""

@@ -202,7 +202,7 @@ def test_a_lost_binding_is_made_again_and_its_rows_go_out(
     assert vhost.depth(QUEUE) == 1
 
 
-def test_a_broker_that_is_away_delays_rows_and_loses_none(
+def test_h35_a_broker_that_is_away_delays_rows_and_loses_none(
     vhost: Vhost, running: Running, settings: Settings, rows: Rows, proxy: Proxy
 ) -> None:
     """H35: rows are written while nobody can publish them, and go out once the broker is back."""
@@ -221,7 +221,7 @@ def test_a_broker_that_is_away_delays_rows_and_loses_none(
     assert [json.loads(body)["shadow_id"] for _, body in vhost.read(QUEUE)] == [first, second]
 
 
-def test_a_broker_that_stops_answering_does_not_hang_the_relay(
+def test_h35_a_broker_that_stops_answering_does_not_hang_the_relay(
     vhost: Vhost, running: Running, settings: Settings, rows: Rows, proxy: Proxy
 ) -> None:
     """H35: what a memory alarm looks like from outside. The heartbeat ends the wait for a confirm that never comes."""

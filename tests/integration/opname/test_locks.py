@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,9 +13,13 @@ import pytest
 
 from everest import bootstrap
 from everest.errors import TransientDatabaseError
+from everest.opname.workflow import POST_OPNAME
 from everest.settings import MysqlUrl, Settings
 from everest.store import database as store
 from everest.store.unit_of_work import Database
+from everest.workflow.engine import Leave, Ticket
+from everest.workflow.ticket import Fenced
+from ingest_consumer import shadow as jobs
 from tests import builders
 from tests.builders import Line
 from tests.integration.opname.walk import Walker
@@ -115,6 +120,48 @@ def test_h41_two_jobs_of_one_nota_make_one_posting(
     assert "nota SO-1 sudah diposting dengan isi lain" in row["error"], "a sentence for people, not the server's"
     assert builders.books(connection).postings == 1
     assert builders.books(connection).agree
+
+
+def test_h41_two_deliveries_of_one_job_are_claimed_once_and_posted_once(
+    walker: Walker,
+    others: Callable[[], Walker],
+    pool: ThreadPoolExecutor,
+    connection: Any,
+    database: MysqlUrl,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both look before one of them has committed: the claim of the second changes no row, its task posts nothing."""
+    document = builders.document(connection)
+    run_id = jobs.dag_run_id("opname_posting", document.transaksi_id, None, document.shadow_id, 1)
+
+    def claim(conn: Any) -> bool:
+        row = jobs.get(conn, document.shadow_id)
+        assert row is not None and row.worker_status == "PENDING"
+        return jobs.claim(conn, document.shadow_id, None, POST_OPNAME.dag_id, run_id, 1)
+
+    with closing(store.connect(database)) as one, closing(store.connect(database)) as two:
+        assert claim(one)
+        rival = pool.submit(claim, two)
+        assert is_waiting(rival)
+        one.commit()
+        assert not rival.result()
+        two.commit()
+
+    ticket = Ticket(run_id, document.shadow_id, 1, None, document.transaksi_id)
+    for name in ("compute_variance", "clean_duplicate_notas"):
+        walker.step(ticket, name)
+    gate = hold_in(walker, monkeypatch, "insert_posting")
+    first = pool.submit(walker.step, ticket, "post_jurnal", False)
+    assert gate.reached.wait(30)
+    second = pool.submit(others().step, ticket, "post_jurnal", False)
+    assert is_waiting(second)
+    gate.open.set()
+    assert isinstance(first.exception(30), Fenced), "what it had written is rolled back"
+    assert isinstance(second.result(30), Leave)
+
+    assert builders.shadow(connection, document.shadow_id)["worker_status"] == "COMPLETED"
+    books = builders.books(connection)
+    assert (books.postings, books.journal_rows, books.card_rows, books.agree) == (1, 4, 2, True)
 
 
 def test_two_counts_of_one_item_cannot_both_post(
