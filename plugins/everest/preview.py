@@ -27,7 +27,7 @@ from everest.opname.workflow import POST_OPNAME, REVERSE_OPNAME
 from everest.store.database import LOCK_WAIT_SECONDS as USUAL_LOCK_WAIT_SECONDS
 from everest.store.database import load_queries
 from everest.store.unit_of_work import UnitOfWork
-from everest.workflow.questions import Question
+from everest.workflow.questions import Question, decision_of
 from everest.workflow.ticket import Decision
 
 _QUERIES = load_queries("preview")
@@ -181,9 +181,11 @@ def _found(tx: UnitOfWork, target: str) -> Preview:
 
 
 def _rehearsed(tx: UnitOfWork, job: Job) -> Preview:
-    rehearsal = _Rehearsal(tx, tx.now, job.shadow_id, NO_RUN, job.n or 1, job.workflow_id)
     run = None if job.workflow_id is None else tx.runs.get(job.workflow_id)
     given = None if run is None else run.state.get(steps.APPROVAL)
+    # An answer that no task has read yet is one that posting would find; a failed document asks anew.
+    answer_given = None if run is None or job.worker_status == "FAILED" else decision_of(run, tx.now)
+    rehearsal = _Rehearsal(tx, tx.now, job.shadow_id, NO_RUN, job.n or 1, job.workflow_id, answer_given)
     state: dict[str, Any] = {"transaksi_id": job.transaksi_id, steps.APPROVAL: given}
     asked: Question | None = None
     before = tx.books.posting_of(job.nomer_nota or "", job.transaksi_id or 0)

@@ -159,10 +159,14 @@ def _refuse_own(tx: UnitOfWork, original: PostingSet, who: str) -> None:
     """Four eyes: nobody takes their own document back alone, unless the site allows it. Whose it is, is the same as
     where a person decides about it."""
     header = tx.books.document(original.transaksi_id)
-    own = own_people(header) if header else ()
-    if tx.settings.allow_self_approval or who.casefold().strip() not in {name.casefold().strip() for name in own}:
+    own = own_people(header, tx.books.correctors(original.transaksi_id)) if header else ()
+    said = who.casefold().strip()
+    theirs = next((name for name in own if name.casefold().strip() == said), None)
+    if tx.settings.allow_self_approval or theirs is None:
         return
-    raise Forbidden(f"nota {original.nomer_nota} dikirim oleh {own[0]}; dokumen sendiri dibalik oleh orang lain")
+    raise Forbidden(
+        f"nota {original.nomer_nota} dikirim atau dikoreksi oleh {theirs}; dokumen sendiri dibalik oleh orang lain"
+    )
 
 
 def _next_key(original: PostingSet, earlier: list[Request]) -> str:

@@ -11,9 +11,11 @@ from decimal import Decimal
 SIGNIFICANT_DIGITS = 15
 """Every decimal of so many digits survives a double, and Excel shows and keeps no more."""
 
-# Signs that begin a formula (full-width ones in Asian locales too); white space in front of them is skipped by some.
-_FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
-_GUARDED = re.compile(r"''*[=+\-@\t\r\n＝＋－＠]")
+# Signs that begin a formula (full-width ones in Asian locales too), also behind white space and marks that nobody sees,
+# which some spreadsheets skip or trim; a tab or a line break in front is disarmed whatever follows it.
+_BEGIN = r"(?:[\t\r\n]|[\s\x00-\x1f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]*[=+\-@＝＋－＠])"
+_FORMULA = re.compile("'*" + _BEGIN)
+_GUARDED = re.compile("''*" + _BEGIN)
 
 
 def guarded(text: str) -> str:

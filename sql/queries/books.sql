@@ -79,6 +79,10 @@ FROM rabbit_publish_shadow
 WHERE nomer_nota = :nomer_nota AND worker_status = 'COMPLETED' AND workflow_id IS NULL
 LIMIT 1;
 
+-- name: correctors(transaksi_id)
+-- Who replaced the lines of a document (`submit --replace`); the header keeps only who submitted it first.
+SELECT DISTINCT actor FROM audit_log WHERE transaksi_id = :transaksi_id AND action = 'replace' ORDER BY actor;
+
 -- name: movements_since(codes, snapshot_utc, snapshot_foreign, earliest)
 -- Stock-card rows of these warehouses entered after a count was frozen. Our own rows are UTC, those of other programs
 -- stand in their zone, so the instant comes in both; the earlier of the two bounds the index range.

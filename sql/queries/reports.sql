@@ -69,17 +69,17 @@ ORDER BY d.baris
 LIMIT :batch;
 
 -- name: documents(since, until, gudang_kode, kode_barang, lot, nomer_nota)
--- One row per posting.
-SELECT t.tanggal_wib, p.nomer_nota, p.jenis, MAX(o.nomer_nota), MAX(r.nomer_nota), t.gudang_kode, p.id, COUNT(*),
-       SUM(v.selisih_qty <> 0),
-       SUM(v.nilai_debet),
-       SUM(v.nilai_kredit),
-       SUM(v.nilai_debet - v.nilai_kredit)
+-- One row per posting; the reversal of a count without variance has no line.
+SELECT t.tanggal_wib, p.nomer_nota, p.jenis, MAX(o.nomer_nota), MAX(r.nomer_nota), t.gudang_kode, p.id, COUNT(v.baris),
+       COALESCE(SUM(v.selisih_qty <> 0), 0),
+       COALESCE(SUM(v.nilai_debet), 0),
+       COALESCE(SUM(v.nilai_kredit), 0),
+       COALESCE(SUM(v.nilai_debet - v.nilai_kredit), 0)
 FROM posting_sets p
 JOIN transaksi t ON t.id = p.transaksi_id
 LEFT JOIN posting_sets o ON o.id = p.membalik_id
 LEFT JOIN posting_sets r ON r.membalik_id = p.id
-JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
+LEFT JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
 WHERE (:since IS NULL OR t.tanggal_wib >= :since)
   AND (:until IS NULL OR t.tanggal_wib < :until)
   AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
@@ -132,15 +132,16 @@ GROUP BY v.kode_barang
 ORDER BY v.kode_barang;
 
 -- name: by_month(since, until, gudang_kode, kode_barang, lot, nomer_nota)
--- Posted lines per accounting month.
-SELECT DATE_FORMAT(t.tanggal_wib, '%%Y-%%m') AS bulan, COUNT(DISTINCT p.id), SUM(v.selisih_qty <> 0),
-       SUM(v.nilai_debet),
-       SUM(v.nilai_kredit),
-       SUM(v.nilai_debet - v.nilai_kredit)
+-- Posted lines per accounting month, with postings that have no line.
+SELECT DATE_FORMAT(t.tanggal_wib, '%%Y-%%m') AS bulan, COUNT(DISTINCT p.id),
+       COALESCE(SUM(v.selisih_qty <> 0), 0),
+       COALESCE(SUM(v.nilai_debet), 0),
+       COALESCE(SUM(v.nilai_kredit), 0),
+       COALESCE(SUM(v.nilai_debet - v.nilai_kredit), 0)
 FROM posting_sets p
 JOIN transaksi t ON t.id = p.transaksi_id
 LEFT JOIN posting_sets o ON o.id = p.membalik_id
-JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
+LEFT JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
 WHERE (:since IS NULL OR t.tanggal_wib >= :since)
   AND (:until IS NULL OR t.tanggal_wib < :until)
   AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from everest.errors import DocumentRefused, Problem
@@ -136,25 +137,25 @@ def covers(kept: Mapping[str, Any] | None, found: Surprise) -> bool:
     return not found.reasons or (kept is not None and kept["bukti"] == found.evidence)
 
 
-def question(header: Header, found: Surprise, rules: ApprovalRules, warnings: Sequence[str] = ()) -> dict[str, Any]:
-    """What a step returns to ask. warnings: shown beside the reasons, and no part of the evidence."""
+def question(found: Surprise, rules: ApprovalRules, own: Sequence[str], warnings: Sequence[str] = ()) -> dict[str, Any]:
+    """What a step returns to ask. own: whose document it is (`own_people`); they may not decide about it. warnings:
+    shown beside the reasons, and no part of the evidence."""
     told = [Problem(None, "peringatan", warning) for warning in warnings]
     return ask_decision(
         reasons=(*told, *found.reasons),
         evidence=found.evidence,
         timeout=rules.timeout,
-        not_by=() if rules.allow_self_approval else own_people(header),
+        not_by=() if rules.allow_self_approval else own,
         message=f"menunggu persetujuan: {found.summary()}",
         details=found.details(),
     )
 
 
-def own_people(header: Header) -> tuple[str, ...]:
-    """Whose document it is: who submitted it. A program that does not say leaves only who authorised it."""
-    for name in (header.dibuat_oleh, header.diotorisasi_oleh):
-        if name is not None and name.strip():
-            return (name,)
-    return ()
+def own_people(header: Header, correctors: Sequence[str]) -> tuple[str, ...]:
+    """Whose document it is: who submitted it, and whoever replaced its lines since; what stands in it now is theirs. A
+    program that does not say leaves only who authorised it."""
+    named = (name for name in (header.dibuat_oleh, header.diotorisasi_oleh) if name is not None and name.strip())
+    return tuple(dict.fromkeys([*islice(named, 1), *correctors]))
 
 
 def sentence(approval: Mapping[str, Any]) -> str:

@@ -68,7 +68,8 @@ def compute_variance(state: dict[str, Any], step: Step) -> dict[str, Any]:
     rules = books.approval_rules()
     approved = approval.settled(computed.surprise, state.get(APPROVAL), step.decision, rules)
     if approved is None and computed.surprise.reasons:
-        return approval.question(header, computed.surprise, rules, warnings)
+        own = approval.own_people(header, books.correctors(header.transaksi_id))
+        return approval.question(computed.surprise, rules, own, warnings)
     return {
         "input_hash": counted.input_hash,
         APPROVAL: approved,

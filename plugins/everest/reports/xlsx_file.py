@@ -97,7 +97,8 @@ class _Writer:
             if isinstance(value, (Decimal, int)):
                 double = exact_double(Decimal(value))
                 if double is None:
-                    sheet.write_string(number, place, f"{value:f}", self._inexact[place])
+                    # An int formatted as `f` would pass through a double itself.
+                    sheet.write_string(number, place, f"{Decimal(value):f}", self._inexact[place])
                 else:
                     sheet.write_number(number, place, double, formats[place])
             elif isinstance(value, date):

@@ -127,6 +127,9 @@ class MysqlBooks:
     def approval_rules(self) -> ApprovalRules:
         return ApprovalRules(self._settings.approval_timeout, self._settings.allow_self_approval)
 
+    def correctors(self, transaksi_id: int) -> tuple[str, ...]:
+        return tuple(row["actor"] for row in _QUERIES.correctors(self._conn, transaksi_id=transaksi_id))
+
     # -------------------------------------------------------------------------------------- what stands already
 
     def movements_since(self, snapshot_at: datetime, warehouses: Iterable[str]) -> DataFrame:

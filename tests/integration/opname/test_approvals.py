@@ -14,6 +14,9 @@ import pytest
 
 from everest import approvals, bootstrap
 from everest.errors import Conflict, DocumentMissing, DocumentRefused, EverestError, Forbidden
+from everest.intake import replace as correction
+from everest.intake.submission import Authority, Submission
+from everest.intake.submission import Line as Counted
 from everest.opname.workflow import POST_OPNAME
 from everest.settings import MysqlUrl, Settings
 from everest.workflow import control, engine
@@ -432,3 +435,21 @@ def _at_once(database: MysqlUrl, document: Document, people: list[str]) -> Itera
     for one in threads:
         one.join()
     yield from results
+
+
+def test_whoever_corrected_a_document_does_not_decide_about_it_either(walker: Walker, connection: Any) -> None:
+    builders.limits(connection, batas_dokumen="0")
+    document = builders.document(connection, [Line(qty_fisik=None)], dibuat_oleh="sari")
+    assert walker.post(document.shadow_id) == "FAILED"
+    line = Counted(kode_barang="BRG-A", qty_sistem=Decimal(1), qty_fisik=Decimal(500), harga_pokok=Decimal(10))
+    corrected = Submission(document.nomer_nota, None, None, (line,))
+    with walker.database.transaction() as tx:
+        correction.replace(tx, corrected, Authority("Ani", "budi", 2), "salah hitung", rerun=True)
+    assert walker.post(document.shadow_id) == "WAITING"
+
+    for own in ("ani ", "sari"):
+        with pytest.raises(Forbidden):
+            approve(walker, document.nomer_nota, own)
+
+    approve(walker, document.nomer_nota, "tono")
+    assert walker.post(document.shadow_id) == "COMPLETED"

@@ -15,6 +15,9 @@ import pytest
 
 from everest import reversal
 from everest.errors import Conflict, DocumentMissing, DocumentRefused, EverestError, Forbidden, TransientDatabaseError
+from everest.intake import replace as correction
+from everest.intake.submission import Authority, Submission
+from everest.intake.submission import Line as Counted
 from everest.opname.workflow import REVERSE_OPNAME
 from everest.reversal import Requested
 from everest.settings import MysqlUrl, Settings
@@ -269,6 +272,24 @@ def test_nobody_reverses_their_own_document_unless_the_site_allows_it(
     assert builders.rows(connection, "SELECT id FROM transaksi WHERE jenis = 'PEMBALIKAN'") == []
     assert ask(backwards(), nobody_knows.nomer_nota, who="sari").is_new
     assert ask(backwards(allow_self_approval=True), document.nomer_nota, who="sari").is_new
+
+
+def test_whoever_corrected_a_document_does_not_reverse_it_alone(
+    walker: Walker, backwards: Backwards, connection: Any
+) -> None:
+    document = counted(connection, [Line(qty_fisik=None)], dibuat_oleh="sari")
+    assert walker.post(document.shadow_id) == "FAILED"
+    line = Counted(kode_barang="BRG-A", qty_sistem=D(1), qty_fisik=D(500), harga_pokok=D(10))
+    with walker.database.transaction() as tx:
+        corrected = Submission(document.nomer_nota, None, None, (line,))
+        correction.replace(tx, corrected, Authority("Ani", "budi", 2), "salah hitung", rerun=True)
+    assert walker.post(document.shadow_id) == "COMPLETED"
+
+    for own in ("ani", "sari"):
+        with pytest.raises(Forbidden, match=f"(?i)oleh {own};"):
+            ask(backwards(), document.nomer_nota, who=own)
+
+    assert ask(backwards(), document.nomer_nota, who="dewi").is_new
 
 
 def test_two_clicks_make_one_reversal_and_somebody_else_is_told(

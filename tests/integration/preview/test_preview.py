@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from everest import approvals
 from everest.errors import Conflict, DocumentMissing, TransientDatabaseError
 from everest.preview import Outcome, Preview, preview
 from everest.settings import MysqlUrl
@@ -202,3 +203,41 @@ def test_a_late_movement_shows_what_a_person_has_to_decide(walker: Walker, conne
 
     assert found.outcome is Outcome.NEEDS_DECISION
     assert any("BELI-1" in reason.pesan for reason in found.reasons)
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome", "code", "ends"),
+    [
+        (approvals.approve, Outcome.POSTS, 200, "COMPLETED"),
+        (approvals.reject, Outcome.REFUSED, 403, "FAILED"),
+    ],
+)
+def test_an_answer_that_no_task_has_read_yet_counts(
+    walker: Walker, connection: Any, answer: Any, outcome: Outcome, code: int, ends: str
+) -> None:
+    builders.limits(connection, batas_dokumen="0")
+    document = builders.document(connection)
+    assert walker.post(document.shadow_id) == "WAITING"
+    with walker.database.transaction() as tx:
+        answer(tx, document.nomer_nota, "tono", "sudah dilihat")
+
+    found = look(walker, connection, document.nomer_nota)
+
+    assert (found.outcome, found.code) == (outcome, code)
+    assert walker.post(document.shadow_id) == ends
+    again = look(walker, connection, document.nomer_nota)
+    assert again.outcome is (Outcome.POSTED_ALREADY if ends == "COMPLETED" else Outcome.NEEDS_DECISION)
+
+
+def test_new_evidence_after_an_answer_is_shown_as_a_new_question(walker: Walker, connection: Any) -> None:
+    builders.limits(connection, batas_dokumen="0")
+    document = builders.document(connection, diotorisasi_at=NOON)
+    assert walker.post(document.shadow_id) == "WAITING"
+    with walker.database.transaction() as tx:
+        approvals.approve(tx, document.nomer_nota, "tono", "sudah dilihat")
+    late = NOON - timedelta(hours=3)
+    builders.movement(
+        connection, masuk="1", tanggal_wib=late.astimezone(builders.WIB).replace(tzinfo=None), created_at=NOON
+    )
+
+    assert look(walker, connection, document.nomer_nota).outcome is Outcome.NEEDS_DECISION

@@ -110,6 +110,22 @@ def test_a_reversed_document_and_its_reversal_add_up_to_nothing_and_the_range_pa
     assert {row["alasan"]: row["nilai_bersih"] for row in read("reason")[0]} == {"rusak": D(0), "(tanpa alasan)": D(0)}
 
 
+def test_the_reversal_of_a_count_without_variance_is_a_posting_too(read: Read, post: Post, reverse: Reverse) -> None:
+    post(Line("BRG-C", "3", "3", "100.00"), nomer_nota="SO-1")
+    reversal_nota = reverse("SO-1")
+
+    documents, report = read("documents")
+    (month,), _ = read("month")
+
+    assert [(row["nomer_nota"], row["membalik"], row["jumlah_baris"], row["baris_selisih"]) for row in documents] == [
+        ("SO-1", None, 1, 0),
+        (reversal_nota, "SO-1", 0, 0),
+    ]
+    assert amounts(report) == (D(0), D(0), D(0))
+    assert [read("documents", kode_barang=kode)[1].row_count for kode in ("BRG-C", "BRG-D")] == [1, 0]
+    assert (month["jumlah_posting"], month["baris_selisih"], month["nilai_bersih"]) == (2, 0, D(0))
+
+
 def test_reports_are_filtered_by_item_warehouse_and_wib_day(read: Read, post: Post) -> None:
     late_in_january = datetime(2026, 1, 31, 17, 30, tzinfo=UTC)  # 00:30 WIB on 1 February
     post(

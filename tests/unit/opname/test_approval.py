@@ -128,19 +128,19 @@ def test_no_answer_in_time_is_a_403_that_says_how_long(timeout: timedelta, words
 
 
 @pytest.mark.parametrize(
-    ("people", "barred"),
+    ("people", "correctors", "barred"),
     [
-        pytest.param({"dibuat_oleh": "budi", "diotorisasi_oleh": "sari"}, ["budi"], id="who submitted"),
-        pytest.param({"dibuat_oleh": None, "diotorisasi_oleh": "sari"}, ["sari"], id="nobody says who submitted"),
-        pytest.param({"dibuat_oleh": " ", "diotorisasi_oleh": "sari"}, ["sari"], id="blank is nobody"),
-        pytest.param({"dibuat_oleh": None, "diotorisasi_oleh": None}, [], id="nobody is known"),
+        pytest.param({"dibuat_oleh": "budi", "diotorisasi_oleh": "sari"}, (), ["budi"], id="who submitted"),
+        pytest.param({"dibuat_oleh": None, "diotorisasi_oleh": "sari"}, (), ["sari"], id="nobody says who submitted"),
+        pytest.param({"dibuat_oleh": " ", "diotorisasi_oleh": "sari"}, (), ["sari"], id="blank is nobody"),
+        pytest.param({"dibuat_oleh": None, "diotorisasi_oleh": None}, (), [], id="nobody is known"),
+        pytest.param({"dibuat_oleh": "budi"}, ("ani", "budi"), ["budi", "ani"], id="who corrected it, too"),
     ],
 )
-def test_whose_document_it_is(people: dict[str, Any], barred: list[str]) -> None:
-    asked = Question.of("step", approval.question(header(**people), found({}), RULES, ["lama: 3"]))
-    allowed = Question.of(
-        "step", approval.question(header(**people), found({}), replace(RULES, allow_self_approval=True))
-    )
+def test_whose_document_it_is(people: dict[str, Any], correctors: tuple[str, ...], barred: list[str]) -> None:
+    own = approval.own_people(header(**people), correctors)
+    asked = Question.of("step", approval.question(found({}), RULES, own, ["lama: 3"]))
+    allowed = Question.of("step", approval.question(found({}), replace(RULES, allow_self_approval=True), own))
 
     assert asked is not None and allowed is not None
     assert (asked.not_by, allowed.not_by) == (barred, [])

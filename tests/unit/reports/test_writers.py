@@ -125,6 +125,12 @@ def test_a_number_that_no_spreadsheet_holds_exactly_is_text_and_the_total_is_sti
     assert (cells[1][2].data_type, cells[1][2].font.italic) == ("s", True)
 
 
+def test_a_long_number_of_a_row_keeps_every_digit() -> None:
+    cells = xlsx_of([[*row()[:-1], 1234567890123456789]])
+
+    assert cells[1][5].value == "1234567890123456789"
+
+
 def test_days_that_excel_counts_wrongly_are_text() -> None:
     cells = xlsx_of([["A", None, None, date(1000, 1, 1), datetime(1899, 12, 31, 1), 1]])
 
@@ -167,6 +173,14 @@ def test_a_report_with_more_rows_than_a_sheet_is_refused(monkeypatch: pytest.Mon
 def test_a_guarded_text_comes_back_as_it_was_and_begins_no_formula(text: str) -> None:
     assert unguarded(guarded(text)) == text
     assert not guarded(text).startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
+
+
+@pytest.mark.parametrize("hidden", [" ", "\u00a0", "\u3000", "\x0b", "\x00", "\ufeff", "\u200b", "\u202e", " \u2066 "])
+def test_a_formula_behind_what_nobody_sees_is_disarmed_as_well(hidden: str) -> None:
+    text = f"{hidden}=1+1"
+
+    assert guarded(text) == "'" + text
+    assert unguarded(guarded(text)) == text
 
 
 @given(st.decimals(min_value=D("-1e20"), max_value=D("1e20"), places=6))
