@@ -83,6 +83,13 @@ LIMIT 1;
 -- Who replaced the lines of a document (`submit --replace`); the header keeps only who submitted it first.
 SELECT DISTINCT actor FROM audit_log WHERE transaksi_id = :transaksi_id AND action = 'replace' ORDER BY actor;
 
+-- name: last_answer(transaksi_id)$
+-- What a person said last about a document that asked.
+SELECT action FROM audit_log
+WHERE transaksi_id = :transaksi_id AND action IN ('approve', 'reject')
+ORDER BY id DESC
+LIMIT 1;
+
 -- name: movements_since(codes, snapshot_utc, snapshot_foreign, earliest)
 -- Stock-card rows of these warehouses entered after a count was frozen. Our own rows are UTC, those of other programs
 -- stand in their zone, so the instant comes in both; the earlier of the two bounds the index range.

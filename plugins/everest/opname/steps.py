@@ -66,7 +66,10 @@ def compute_variance(state: dict[str, Any], step: Step) -> dict[str, Any]:
     header = counted.header
     warnings = books.write_values(header, OPNAME, document.posting_instant(header), computed.values)
     rules = books.approval_rules()
-    approved = approval.settled(computed.surprise, state.get(APPROVAL), step.decision, rules)
+    kept = state.get(APPROVAL)
+    if kept is not None and books.was_refused(header.transaksi_id):
+        kept = None  # a later no, to other evidence: nobody stands behind the earlier yes any more
+    approved = approval.settled(computed.surprise, kept, step.decision, rules)
     if approved is None and computed.surprise.reasons:
         own = approval.own_people(header, books.correctors(header.transaksi_id))
         return approval.question(computed.surprise, rules, own, warnings)

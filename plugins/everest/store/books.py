@@ -130,6 +130,9 @@ class MysqlBooks:
     def correctors(self, transaksi_id: int) -> tuple[str, ...]:
         return tuple(row["actor"] for row in _QUERIES.correctors(self._conn, transaksi_id=transaksi_id))
 
+    def was_refused(self, transaksi_id: int) -> bool:
+        return bool(_QUERIES.last_answer(self._conn, transaksi_id=transaksi_id) == "reject")
+
     # -------------------------------------------------------------------------------------- what stands already
 
     def movements_since(self, snapshot_at: datetime, warehouses: Iterable[str]) -> DataFrame:

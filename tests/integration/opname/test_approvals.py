@@ -453,3 +453,31 @@ def test_whoever_corrected_a_document_does_not_decide_about_it_either(walker: Wa
 
     approve(walker, document.nomer_nota, "tono")
     assert walker.post(document.shadow_id) == "COMPLETED"
+
+
+def test_a_no_voids_an_earlier_yes_also_when_the_evidence_is_that_of_the_yes_again(
+    walker: Walker, connection: Any
+) -> None:
+    builders.limits(connection, batas_dokumen="0")
+    document = builders.document(connection, diotorisasi_at=NOON + timedelta(hours=3), snapshot_at=NOON)
+    assert walker.post(document.shadow_id) == "WAITING"
+    approve(walker, document.nomer_nota)
+    entered: list[int] = []
+
+    def another_module_is_late(step: str) -> None:
+        if step == "post_jurnal" and not entered:
+            entered.append(late(connection))
+
+    assert walker.post(document.shadow_id, another_module_is_late) == "WAITING"
+    reject(walker, document.nomer_nota)
+    assert walker.post(document.shadow_id) == "FAILED"
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM kartu_stok WHERE id = %s", (entered[0],))
+    connection.commit()
+    with walker.database.transaction() as tx:
+        jobs.rerun(tx.conn, document.shadow_id, "dewi")
+
+    assert walker.post(document.shadow_id) == "WAITING"
+
+    approve(walker, document.nomer_nota)
+    assert walker.post(document.shadow_id) == "COMPLETED"
