@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+import io
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
+import openpyxl
 import pytest
 
 from everest.settings import MysqlUrl
@@ -157,11 +159,76 @@ def test_a_file_is_read_as_pasted_rows_are(browser: Be, connection: Any) -> None
     assert browser("warehouse").submit("/submit", files=files, submit_token="two", **HEADER).status_code == 303
     template = browser("warehouse").get("/submit/template.csv")
     again = {**HEADER, "nomer_nota": "SO-H2"}
-    files = {"file": ("opname.csv", template.content, "text/csv")}
+    filled = template.content + b"00123;10;12;1500,00\r\nBRG-B;7;5;2500,50\r\n"
+    files = {"file": ("opname.csv", filled, "text/csv")}
     assert browser("warehouse").submit("/submit", files=files, submit_token="three", **again).status_code == 303
     connection.commit()
     stored = builders.rows(connection, "SELECT kode_barang FROM so_details_staging ORDER BY id")
     assert [row["kode_barang"] for row in stored] == ["00123", "BRG-B", "00123", "BRG-B"]
+
+
+def workbook(rows: list[list[Any]], template: bytes) -> bytes:
+    """The template as somebody fills it in."""
+    book = openpyxl.load_workbook(io.BytesIO(template))
+    sheet: Any = book.active
+    for row in rows:
+        sheet.append(row)
+    stream = io.BytesIO()
+    book.save(stream)
+    return stream.getvalue()
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_a_filled_in_workbook_becomes_a_draft(browser: Be, connection: Any) -> None:
+    client = browser("warehouse")
+    content = workbook(
+        [["00123", 10, 12, 1500], ["BRG-B", 7, 5.5, 2500.5]], client.get("/submit/template.xlsx").content
+    )
+    files = {"file": ("Hitung.XLSX", content, "application/octet-stream")}
+    assert client.submit("/submit", files=files, submit_token="two", **HEADER).status_code == 303
+    connection.commit()
+    stored = builders.rows(connection, "SELECT kode_barang, qty_fisik FROM so_details_staging ORDER BY baris")
+    assert [(row["kode_barang"], str(row["qty_fisik"])) for row in stored] == [
+        ("00123", "12.0000"),
+        ("BRG-B", "5.5000"),
+    ]
+
+
+@pytest.mark.usefixtures("warehouse")
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ([[123, 10, 12, 1500], ["B", "=1+1", 5, 1]], ["sel A2: ", "sel B3: ", "rumus"]),
+        ([["A", 10, 12, 1500], ["B", 1, 2, -5]], ["sel D3: "]),
+    ],
+    ids=["what stands in the cells", "what the rules of posting say"],
+)
+def test_problems_of_a_workbook_are_told_by_cell_and_nothing_is_stored(
+    browser: Be, connection: Any, rows: list[list[Any]], told: list[str]
+) -> None:
+    client = browser("warehouse")
+    files = {"file": ("a.xlsx", workbook(rows, client.get("/submit/template.xlsx").content), "x")}
+    answer = client.submit("/submit", files=files, submit_token="two", **HEADER)
+    assert answer.status_code == 422 and [one for one in told if one not in answer.text] == []
+    assert builders.rows(connection, "SELECT 1 FROM so_headers_staging") == []
+
+
+@pytest.mark.usefixtures("warehouse")
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.xlsx", b"kode_barang\nA\n"),
+        ("a.xlsx", b"PK\x03\x04broken"),
+        ("a.xls", b"\xd0\xcf\x11\xe0"),
+        ("a.csv", b"PK\x03\x04"),
+    ],
+)
+def test_a_file_that_is_no_workbook_is_refused_with_a_sentence(
+    browser: Be, connection: Any, name: str, content: bytes
+) -> None:
+    answer = browser("warehouse").submit("/submit", files={"file": (name, content, "x")}, submit_token="t", **HEADER)
+    assert answer.status_code == 422 and ("simpan" in answer.text or ".xlsx" in answer.text)
+    assert builders.rows(connection, "SELECT 1 FROM so_headers_staging") == []
 
 
 @pytest.mark.usefixtures("warehouse")

@@ -13,8 +13,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeE
 
 from everest import bootstrap
 from everest.cli import output
-from everest.errors import Conflict, Problem
-from everest.intake.cells import FileProblem
+from everest.errors import Conflict
 from everest.intake.check import domain_problems
 from everest.intake.csv_file import DELIMITERS
 from everest.intake.files import FileDocument, FileRefused, FileUnreadable, Reading, file_size, read_file
@@ -153,16 +152,12 @@ def _check(database: Database, file: Path, found: FileDocument, authority: Autho
             corrects = submission.transaksi_id or only_failed(tx, submission.nomer_nota)
         problems = domain_problems(tx, submission, authority, corrects)
     if problems:
-        raise FileRefused(file, [_with_file_line(problem, found) for problem in problems])
+        raise FileRefused(file, [found.placed(problem) for problem in problems])
     message = f"{submission.nomer_nota}: {len(submission.lines)} lines, nothing to object to; nothing was stored"
     if output.wants_json(click.get_current_context()):
         output.print_json({"status": "success", "code": 200, "message": message, "errors": []})
     else:
         click.echo(message)
-
-
-def _with_file_line(problem: Problem, found: FileDocument) -> FileProblem:
-    return FileProblem(problem.baris, problem.kolom, problem.pesan, found.file_line(problem.baris))
 
 
 def _tell_submitted(

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from everest.errors import EverestError
+from everest.errors import EverestError, Problem
 from everest.intake.cells import FileProblem
 from everest.intake.csv_file import COLUMN_NAMES, CsvReader, Progress
 from everest.intake.header import HeaderReader
 from everest.intake.json_file import JsonReader
 from everest.intake.submission import Submission
-from everest.intake.xlsx_file import XlsxReader
+from everest.intake.xlsx_file import XlsxReader, cell_name
 from everest.opname.amounts import DecimalLocale
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
@@ -67,13 +67,22 @@ class Reading:
 
 @dataclass(frozen=True)
 class FileDocument:
-    """A sound file: the document, and the line of the file for each of its lines (none for JSON)."""
+    """A sound file: the document, and the line of the file for each of its lines (none for JSON). columns: of a sheet,
+    by position; a line of text has no cells."""
 
     submission: Submission
     file_lines: tuple[int, ...] = ()
+    columns: tuple[str | None, ...] = ()
 
     def file_line(self, baris: int | None) -> int | None:
         return self.file_lines[baris - 1] if baris and baris <= len(self.file_lines) else None
+
+    def placed(self, problem: Problem) -> FileProblem:
+        """What the rules of posting say about a line, where the person who wrote the file finds it."""
+        line, pesan = self.file_line(problem.baris), problem.pesan
+        if line is not None and problem.kolom in self.columns:
+            pesan = f"sel {cell_name(self.columns.index(problem.kolom) + 1, line)}: {pesan}"
+        return FileProblem(problem.baris, problem.kolom, pesan, line)
 
 
 def _silent(done: int) -> None:
@@ -126,7 +135,10 @@ def read_file(path: Path, reading: Reading, progress: Progress = _silent) -> Fil
     submission = header.submission(reader.lines, reading.is_correction)
     if submission is None:
         raise FileRefused(path, sorted(problems, key=_place))
-    return FileDocument(submission, () if isinstance(reader, JsonReader) else tuple(reader.file_lines))
+    if isinstance(reader, JsonReader):
+        return FileDocument(submission)
+    columns = tuple(reader.columns) if isinstance(reader, XlsxReader) else ()
+    return FileDocument(submission, tuple(reader.file_lines), columns)
 
 
 def _look_inside(stream: BinaryIO, file_format: FileFormat, problems: list[FileProblem]) -> None:

@@ -44,6 +44,7 @@ class XlsxReader:
     ) -> None:
         self.lines: list[Line] = []
         self.file_lines: list[int] = []
+        self.columns: list[str | None] = []
         self._problems = problems
         self._header = header
         self._decimal = decimal
@@ -89,7 +90,7 @@ class XlsxReader:
                 # One column beyond the limit is refused just like the last one of a sheet, 16,384.
                 last = min(max(titled, default=0), MAX_COLUMNS + 1)
                 titles = [row[column].text if column in row else "" for column in range(1, last + 1)]
-                names = named_columns(titles, self._problems)
+                names = self.columns = named_columns(titles, self._problems)
                 if not names:
                     return
                 continue
@@ -107,14 +108,12 @@ class XlsxReader:
             self._say("baris pertama harus judul kolom; di sini tidak ada apa-apa")
 
     def _read_row(self, row: Mapping[int, Cell], names: list[str | None], baris: int, number: int) -> None:
-        from openpyxl.utils import get_column_letter
-
         said = len(self._problems)
         given: dict[str, Any] = dict.fromkeys(name for name in REQUIRED_COLUMNS if name in names)
         for column, cell in row.items():
             name = names[column - 1] if column <= len(names) else None
             if column > len(names):
-                pesan = f"sel {get_column_letter(column)}{number} berisi, padahal kolomnya tidak berjudul"
+                pesan = f"sel {cell_name(column, number)} berisi, padahal kolomnya tidak berjudul"
                 self._problems.append(FileProblem(baris, "", pesan, number))
                 continue
             if name is None:
@@ -135,7 +134,7 @@ class XlsxReader:
         for index in range(said, len(self._problems)):
             problem = self._problems[index]
             if problem.kolom in names:
-                place = f"{get_column_letter(names.index(problem.kolom) + 1)}{number}"
+                place = cell_name(names.index(problem.kolom) + 1, number)
                 self._problems[index] = replace(problem, pesan=f"sel {place}: {problem.pesan}")
         if line is not None:
             self.lines.append(line)
@@ -143,6 +142,13 @@ class XlsxReader:
 
     def _say(self, pesan: str) -> None:
         self._problems.append(FileProblem(None, "", pesan))
+
+
+def cell_name(column: int, row: int) -> str:
+    """C4 for column 3 of row 4."""
+    from openpyxl.utils import get_column_letter
+
+    return f"{get_column_letter(column)}{row}"
 
 
 def stored(name: str, cell: Cell) -> str | None:

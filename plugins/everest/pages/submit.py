@@ -18,9 +18,11 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from everest.intake import drafts
+from everest.intake.cells import FileProblem
 from everest.intake.check import domain_problems
-from everest.intake.files import FileDocument, FileRefused, FileUnreadable, Reading, read_file
-from everest.pages import params, store, view
+from everest.intake.files import FORMATS, FileDocument, FileRefused, FileUnreadable, Reading, read_file
+from everest.intake.template import COLUMNS, template_csv, template_xlsx
+from everest.pages import downloads, params, store, view
 from everest.pages.access import Permission
 from everest.pages.documents import QUERIES as DOCUMENTS
 from everest.pages.guard import GuardedRoute, form, needs, person
@@ -29,14 +31,10 @@ router = APIRouter(route_class=GuardedRoute)
 
 FIELDS = ("nomer_nota", "gudang_kode", "tanggal_opname", "tanggal_posting")
 DECIMALS = ("id", "en")
-SUFFIXES = (".csv", ".tsv", ".txt", ".json")
+SUFFIXES = tuple(FORMATS)
 PROBLEMS_SHOWN = 500
 DRAFTS_SHOWN = 200
 LINES_SHOWN = 100
-TEMPLATE = (
-    "kode_barang;lot;gudang_kode;satuan;qty_sistem;qty_fisik;harga_pokok;alasan\r\n"
-    "00123;;;PCS;10;12;1500,00;\r\nBRG-B;L-01;;DUS;7;5;2500,50;rusak\r\n"
-)
 
 
 @router.get("/submit")
@@ -45,12 +43,13 @@ def blank(request: Request) -> Response:
     return _page(request, {"submit_token": secrets.token_hex(16), "decimal": "id"})
 
 
-@router.get("/submit/template.csv")
+@router.get("/submit/template.{form}")
 @needs(Permission.SUBMIT)
-def template(request: Request) -> Response:
-    """As Indonesian Excel opens and saves it."""
-    headers = {"Content-Disposition": 'attachment; filename="opname.csv"'}
-    return Response("\ufeff" + TEMPLATE, media_type="text/csv; charset=utf-8", headers=headers)
+def template(request: Request, form: downloads.Format) -> Response:
+    """The titles alone; in the workbook the columns of codes are text already."""
+    content = template_csv() if form == "csv" else template_xlsx()
+    headers = {"Content-Disposition": f'attachment; filename="opname.{form}"'}
+    return Response(content, media_type=downloads.TYPES[form], headers=headers)
 
 
 @router.post("/submit")
@@ -69,11 +68,7 @@ def submit(request: Request) -> Response:
         with database.transaction() as tx:
             problems = domain_problems(tx, found.submission, drafts.authority_of(who))
         if problems:
-            told = [
-                {"baris": one.baris, "kolom": one.kolom, "pesan": one.pesan, "file_line": found.file_line(one.baris)}
-                for one in problems
-            ]
-            return _page(request, given, told)
+            return _page(request, given, [found.placed(one) for one in problems])
         transaksi_id = drafts.keep(database.transaction, found.submission, who)
     return view.back(request, "/drafts", "kept", new=transaksi_id)
 
@@ -147,7 +142,7 @@ def _read(request: Request, given: dict[str, str]) -> FileDocument:
 
 
 def _page(
-    request: Request, given: dict[str, str], problems: list[Any] | None = None, why: str | None = None
+    request: Request, given: dict[str, str], problems: list[FileProblem] | None = None, why: str | None = None
 ) -> Response:
     with store.transaction(request) as tx:
         warehouses = list(DOCUMENTS.warehouses(tx.conn))
@@ -161,5 +156,5 @@ def _page(
         why=why,
         warehouses=warehouses,
         decimals=DECIMALS,
-        columns=TEMPLATE.partition("\r\n")[0],
+        columns=";".join(COLUMNS),
     )
