@@ -24,7 +24,9 @@ CREATE TABLE so_headers_staging (
     PRIMARY KEY (id),
     UNIQUE KEY uq_so_headers_transaksi (transaksi_id),
     UNIQUE KEY uq_so_headers_submit_token (submit_token),
-    KEY ix_so_headers_nota (nomer_nota)
+    KEY ix_so_headers_nota (nomer_nota),
+    KEY ix_so_headers_gudang (gudang_kode, id),
+    KEY ix_so_headers_pengirim (dibuat_oleh, id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
 
 CREATE TABLE so_details_staging (
@@ -50,7 +52,8 @@ CREATE TABLE transaksi (
     tanggal_wib DATETIME NULL,
     gudang_kode VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
     PRIMARY KEY (id),
-    KEY ix_transaksi_nota (nomer_nota)
+    KEY ix_transaksi_nota (nomer_nota),
+    KEY ix_transaksi_gudang (gudang_kode)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
 
 CREATE TABLE transaksi_values (
@@ -131,6 +134,7 @@ CREATE TABLE posting_sets (
     UNIQUE KEY uq_posting_sets_nota (jenis, nomer_nota),
     UNIQUE KEY uq_posting_sets_transaksi (transaksi_id),
     UNIQUE KEY uq_posting_sets_membalik (membalik_id),
+    KEY ix_posting_sets_nilai (total_debet),
     CONSTRAINT ck_posting_sets_jenis CHECK (jenis IN ('POSTING', 'PEMBALIKAN')),
     CONSTRAINT ck_posting_sets_seimbang CHECK (total_debet = total_kredit AND total_debet >= 0)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;

@@ -43,3 +43,9 @@ FROM information_schema.tables WHERE table_schema = DATABASE();
 -- name: checks_of(table_name)
 SELECT constraint_name AS name FROM information_schema.table_constraints
 WHERE table_schema = DATABASE() AND table_name = :table_name AND constraint_type = 'CHECK';
+
+-- name: key_columns(table, key)$
+-- The columns of a key, None if there is no such key.
+SELECT GROUP_CONCAT(column_name ORDER BY seq_in_index SEPARATOR ', ')
+FROM information_schema.statistics
+WHERE table_schema = DATABASE() AND table_name = :table AND index_name = :key;

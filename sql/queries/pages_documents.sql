@@ -3,7 +3,8 @@
 -- the driver writes them into the statement, so the server folds them away before it chooses an index.
 
 -- name: page_of_documents(before_id, status, nota, gudang_kode, opname_since, opname_until, amount_min, amount_max, own, stuck_before, size)
--- Newest first; before_id is the last job of the page before.
+-- Newest first; before_id is the last job of the page before. A warehouse is looked up in its indexes first: the
+-- comparison that decides has none, and a rare one would have every document joined.
 SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.worker_status, s.worker_at, s.created_at, s.current_step,
        s.error_code, s.attempts, LEFT(JSON_UNQUOTE(JSON_EXTRACT(s.response, '$.message')), 300) AS message,
        COALESCE(h.gudang_kode, t.gudang_kode) AS gudang_kode, h.tanggal_opname, h.dibuat_oleh, t.jenis,
@@ -18,7 +19,10 @@ WHERE s.transaksi_id IS NOT NULL
   AND (r.id IS NULL OR r.carrier_shadow_id IS NULL OR r.carrier_shadow_id = s.id)
   AND (:status IS NULL OR s.worker_status = :status)
   AND (:nota IS NULL OR s.nomer_nota LIKE :nota)
-  AND (:gudang_kode IS NULL OR COALESCE(h.gudang_kode, t.gudang_kode) = :gudang_kode)
+  AND (:gudang_kode IS NULL
+       OR (COALESCE(h.gudang_kode, t.gudang_kode) = :gudang_kode
+           AND (s.transaksi_id IN (SELECT a.transaksi_id FROM so_headers_staging a WHERE a.gudang_kode = :gudang_kode)
+                OR s.transaksi_id IN (SELECT b.id FROM transaksi b WHERE b.gudang_kode = :gudang_kode))))
   AND (:opname_since IS NULL OR h.tanggal_opname >= :opname_since)
   AND (:opname_until IS NULL OR h.tanggal_opname <= :opname_until)
   AND (:amount_min IS NULL OR p.total_debet >= :amount_min)
@@ -171,14 +175,6 @@ LIMIT :size;
 -- What people and the system did to a document, newest first.
 SELECT created_at, actor, action, reason
 FROM audit_log
-WHERE transaksi_id = :transaksi_id
-ORDER BY id DESC
-LIMIT :size;
-
--- name: attempts_of(transaksi_id, size)
--- Attempts that ended, newest first.
-SELECT n, dag_run_id, outcome, code, created_at, COALESCE(JSON_LENGTH(problems), 0) AS problems
-FROM posting_attempts
 WHERE transaksi_id = :transaksi_id
 ORDER BY id DESC
 LIMIT :size;

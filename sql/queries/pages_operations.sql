@@ -60,3 +60,23 @@ SELECT worker_status, COUNT(*) AS n, MIN(COALESCE(worker_at, created_at)) AS old
 FROM rabbit_publish_shadow
 WHERE worker_status IN ('PENDING', 'PROCESSING', 'WAITING')
 GROUP BY worker_status;
+
+-- name: last_audits(invariants)
+-- The newest finished audit of each invariant. One that runs right now has said nothing yet.
+SELECT r.invariant, r.outcome, r.found, r.new_found, r.note, r.started_at, r.finished_at, r.actor
+FROM (SELECT invariant, MAX(id) AS id FROM audit_runs WHERE outcome <> 'RUNNING' GROUP BY invariant) newest
+JOIN audit_runs r ON r.id = newest.id
+WHERE r.invariant IN :invariants
+ORDER BY r.invariant;
+
+-- name: standing_findings(size)
+-- What stands unresolved, the newest first.
+SELECT invariant, pesan, first_seen_at, last_seen_at
+FROM audit_findings
+WHERE resolved_at IS NULL
+ORDER BY first_seen_at DESC, id DESC
+LIMIT :size;
+
+-- name: count_standing()$
+-- How many there are.
+SELECT COUNT(*) FROM audit_findings WHERE resolved_at IS NULL;

@@ -7,12 +7,14 @@ import io
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import openpyxl
 import pytest
 
 from everest.settings import MysqlUrl
+from everest.audit.invariants import BY_KEY
 from tests import builders
 from tests.integration.opname.walk import Walker
 from tests.pages.conftest import Browser
@@ -283,6 +285,43 @@ def test_every_report_is_shown_and_can_be_downloaded(browser: Be, key: str) -> N
     assert client.get(f"/reports?report={key}&gudang_kode=GD-A&since=2026-01-01&until=2026-12-31").status_code == 200
     assert client.get(f"/reports/{key}.csv?gudang_kode=GD-A").content.startswith(b"\xef\xbb\xbf")
     assert client.get(f"/reports/{key}.xlsx?gudang_kode=GD-A").content.startswith(b"PK")
+
+
+def audited(conn: Any, outcome: str, hours_ago: int = 1, note: str | None = None) -> None:
+    for invariant in BY_KEY:
+        builders.insert(
+            conn,
+            "audit_runs",
+            invariant=invariant,
+            actor="schedule",
+            outcome=outcome,
+            note=note,
+            started_at=datetime.now(UTC).replace(tzinfo=None) - timedelta(hours=hours_ago),
+        )
+    conn.commit()
+
+
+def test_the_health_page_shows_the_last_audit_and_what_stands(browser: Be, connection: Any) -> None:
+    client = browser("analyst")
+    assert "Buku belum pernah diperiksa" in client.get("/health").text
+    audited(connection, "CLEAN", hours_ago=50)
+    assert "terlambat" in client.get("/health").text
+    audited(connection, "CLEAN")
+    page = client.get("/health").text
+    assert "terlambat" not in page and "posting_is_balanced" in page and "Ada temuan" not in page
+    audited(connection, "RUNNING")
+    assert client.get("/health").text.count("Benar") >= len(BY_KEY)
+    audited(connection, "NOT_CHECKED", note="Airflow <b>tidak</b> menjawab")
+    page = client.get("/health").text
+    assert "Tidak terperiksa" in page and "<b>tidak</b>" not in page
+    now = datetime.now(UTC).replace(tzinfo=None)
+    builders.insert(
+        connection, "audit_findings", invariant="posting_is_balanced", finding_key="k", pesan="posting 7 <i>x</i>",
+        first_seen_at=now, last_seen_at=now, first_run_id=1, last_run_id=1,
+    )  # fmt: skip
+    connection.commit()
+    page = client.get("/health").text
+    assert "posting 7 &lt;i&gt;x" in page and "python -m everest audit" in page and "1 temuan" in page
 
 
 def test_the_health_page_says_what_is_away_and_what_to_do(browser: Be, connection: Any) -> None:

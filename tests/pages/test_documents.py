@@ -76,6 +76,17 @@ def test_filters_find_what_fits_and_ignore_what_makes_no_sense(
     assert ("SO-FIND-1" in browser("finance").get(f"/documents?{query}").text) is is_found
 
 
+def test_a_reversal_is_found_by_its_warehouse_though_it_has_no_lines_of_its_own(browser: Be, connection: Any) -> None:
+    shadow_id = builders.shadow_row(connection, 777_777, "SO-BALIK")
+    run(
+        connection,
+        "INSERT INTO transaksi (id, nomer_nota, jenis, gudang_kode) VALUES (777777, 'SO-BALIK', 'PEMBALIKAN', 'GD-Q')",
+    )
+    client = browser("analyst")
+    assert f"/documents/{shadow_id}" in client.get("/documents?gudang=GD-Q").text
+    assert f"/documents/{shadow_id}" not in client.get("/documents?gudang=GD-A").text
+
+
 def test_paging_goes_on_where_the_page_before_ended(browser: Be, connection: Any) -> None:
     documents = [builders.document(connection, with_warehouses=False) for _ in range(53)]
     client = browser("analyst")
@@ -107,6 +118,46 @@ def test_what_failed_is_told_by_line_and_column_and_can_be_run_again(browser: Be
     assert (row["worker_status"], row["n"]) == ("PENDING", 2)
     audit = builders.rows(connection, "SELECT actor, action, reason FROM audit_log")[0]
     assert (audit["actor"], audit["action"], audit["reason"]) == ("finance", "rerun", "harga sudah diperbaiki")
+
+
+def test_a_document_says_which_lines_deserve_a_second_look(browser: Be, connection: Any) -> None:
+    lines = [builders.Line("BRG-A", "10", "120"), builders.Line("BRG-B", "-3", "1"), builders.Line("BRG-C", "3", "3")]
+    document = builders.document(connection, lines=lines)
+    page = browser("analyst").get(f"/documents/{document.shadow_id}").text
+    assert "satuan mungkin tertukar" in page and "stok sistem negatif" in page
+    agreed = builders.document(connection, lines=[builders.Line("BRG-C", "3", "3")])
+    assert "Patut dilihat lagi" not in browser("analyst").get(f"/documents/{agreed.shadow_id}").text
+
+
+def test_the_history_says_what_changed_from_one_attempt_to_the_next(browser: Be, connection: Any) -> None:
+    document = failed(connection)
+    problems = '[{"baris": 1, "kolom": "qty_fisik", "pesan": "belum dihitung"}]'
+    old = '[{"baris": 1, "kode_barang": "BRG-LAMA", "lot": "", "qty_sistem": "10.0000", "qty_fisik": null}]'
+    for n, outcome, told, replaced in ((1, "FAILED", problems, None), (1, "REPLACED", None, old)):
+        builders.insert(
+            connection, "posting_attempts", transaksi_id=document.transaksi_id, n=n, outcome=outcome, problems=told,
+            replaced_lines=replaced,
+        )  # fmt: skip
+    connection.commit()
+    page = browser("analyst").get(f"/documents/{document.shadow_id}?tab=history").text
+    assert "Percobaan 1" in page and "belum dihitung" in page
+    assert "belum dicoba" in page and "BRG-LAMA" in page and "BRG-A" in page
+
+
+def test_where_the_account_may_not_write_books_a_preview_says_what_can_be_done(
+    browser: Be, connection: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from everest.errors import DatabaseError
+    from everest.pages import documents
+
+    def refused(*args: object) -> None:
+        raise DatabaseError("INSERT command denied", 1142)
+
+    monkeypatch.setattr(documents.preview, "preview", refused)
+    document = builders.document(connection, lines=[builders.Line("BRG-A", "10", None)])
+    answer = browser("finance").submit(f"/documents/{document.shadow_id}/preview")
+    assert answer.status_code == 200 and "denied" not in answer.text
+    assert f"python -m everest preview &#39;#{document.shadow_id}&#39;" in answer.text and "qty_fisik" in answer.text
 
 
 def test_a_second_rerun_is_a_conflict_and_changes_nothing(browser: Be, connection: Any) -> None:

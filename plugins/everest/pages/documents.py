@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
-from everest import preview, reports, reversal
-from everest.errors import DatabaseError
-from everest.pages import charts, downloads, params, store, view
+from everest import attempts, preview, reports, reversal
+from everest.errors import DatabaseError, EverestError
+from everest.opname.count import check_document
+from everest.pages import charts, downloads, params, second_look, store, view
 from everest.pages.access import Permission, Person
 from everest.pages.guard import GuardedRoute, form, needs, person
 from everest.pages.settings import PageSettings
@@ -29,6 +30,8 @@ PAGE = 50
 LINES_PER_PAGE = 50
 PROBLEMS_SHOWN = 200
 HISTORY = 100
+HINTS_SHOWN = 50
+CHANGES_SHOWN = 50
 NO_RIGHTS = frozenset({1142, 1143})
 """A preview writes before it rolls back; the pages' own account (sql/grants.sql) may not write the books."""
 CHART_BARS = 10
@@ -135,8 +138,21 @@ def look_ahead(request: Request, shadow_id: int) -> Response:
         except DatabaseError as refused:
             if refused.number not in NO_RIGHTS:
                 raise
-            raise HTTPException(403, "preview_rights") from refused
+            with found.transaction() as tx:
+                return _instead_of_a_preview(request, tx, doc)
     return view.page(request, "preview.html", doc=doc, told=told, cards_shown=PREVIEW_CARDS)
+
+
+def _instead_of_a_preview(request: Request, tx: UnitOfWork, doc: dict[str, Any]) -> Response:
+    """What an account that only reads the books can tell about a posting to come: what the rules of posting object to.
+    Who may write them gets the whole preview from the command that is named here."""
+    header = tx.books.document(doc["transaksi_id"])
+    problems = [] if header is None else check_document(tx.books, header, tx.books.lines(header))
+    command = f"python -m everest preview '#{doc['shadow_id']}'"
+    shown = problems[:PROBLEMS_SHOWN]
+    return view.page(
+        request, "preview_instead.html", doc=doc, command=command, problems=shown, total=len(problems), header=header
+    )
 
 
 @router.post("/documents/{shadow_id}/reverse")
@@ -194,7 +210,9 @@ def _summary(request: Request, tx: UnitOfWork, doc: dict[str, Any]) -> dict[str,
         "staged": QUERIES.count_staged(tx.conn, header_id=doc["header_id"] or 0, search=None),
         "chart": charts.largest(surplus, shortage, address, view.language_of(request)),
         "problems": doc["problems"][:PROBLEMS_SHOWN],
-        "smells": _smells(doc, sums),
+        "smells": second_look.smells(doc, sums),
+        "hints": (found := second_look.line_hints(tx, doc))[:HINTS_SHOWN],
+        "hint_count": len(found),
     }
 
 
@@ -248,31 +266,14 @@ def _history(request: Request, tx: UnitOfWork, doc: dict[str, Any]) -> dict[str,
             told.append({"at": row["created_at"], "kind": "event", "what": row["event"], **row})
     for row in QUERIES.audit_of(tx.conn, transaksi_id=doc["transaksi_id"], size=HISTORY):
         told.append({"at": row["created_at"], "kind": "action", "what": row["action"], **row})
-    attempts = list(QUERIES.attempts_of(tx.conn, transaksi_id=doc["transaksi_id"], size=HISTORY))
     told.sort(key=lambda one: one["at"], reverse=True)
-    return {"told": told[:HISTORY], "attempts": attempts}
+    try:
+        tried = attempts.history(tx, f"#{doc['shadow_id']}")
+    except EverestError as refusal:
+        if refusal.code >= 500:
+            raise
+        tried = None  # a job whose document was never stored
+    return {"told": told[:HISTORY], "tried": tried, "most": CHANGES_SHOWN}
 
 
 _TAB = {"summary": _summary, "lines": _lines, "journal": _journal, "card": _card, "history": _history}
-
-
-def _smells(doc: dict[str, Any], sums: dict[str, Any]) -> list[str]:
-    """Hints that a count deserves a second look; each is a key of the catalogue. None of them stops a posting."""
-    found = []
-    if sums["baris"] >= SOME_LINES and sums["baris_selisih"] * 2 > sums["baris"]:
-        found.append("most_lines_differ")
-    if sums["baris"] >= MANY_LINES and sums["baris_selisih"] == 0:
-        found.append("nothing_differs")
-    snapshot, sent = doc["snapshot_at"], doc["created_at"]
-    if snapshot is not None and sent is not None and sent - snapshot > OLD_SNAPSHOT:
-        found.append("old_snapshot")
-    if doc["dibuat_oleh"] and doc["dibuat_oleh"] == doc["diotorisasi_oleh"]:
-        found.append("same_person")
-    return found
-
-
-SOME_LINES = 10
-"""Of fewer, half of them says nothing."""
-MANY_LINES = 50
-"""Of a warehouse that was really counted, so many lines seldom agree all."""
-OLD_SNAPSHOT = timedelta(days=3)

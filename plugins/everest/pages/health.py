@@ -11,6 +11,7 @@ from typing import Any, Literal
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from everest.audit.invariants import BY_KEY
 from everest.pages import broker, store, view
 from everest.pages.access import Permission
 from everest.pages.broker import Queues
@@ -26,6 +27,9 @@ LATE_BEAT = timedelta(seconds=45)
 """Each process tells every ten seconds that it is there."""
 LATE_MESSAGE = timedelta(seconds=30)
 """The relay looks ten times a second."""
+LATE_AUDIT = timedelta(hours=36)
+"""It looks every night; one night may be missed."""
+FINDINGS_SHOWN = 20
 MANY_FAILURES = 5
 """Of a hundred that ended in a day, from which on the share of failures is worth a look; never less than this many."""
 
@@ -54,6 +58,9 @@ def health(request: Request) -> Response:
         hour = _by_status(QUERIES.ended_since(tx.conn, since=now - timedelta(hours=1)))
         last_day = _by_status(QUERIES.ended_since(tx.conn, since=now - timedelta(days=1)))
         letters = QUERIES.count_letters(tx.conn)
+        audits = list(QUERIES.last_audits(tx.conn, invariants=list(BY_KEY)))
+        findings = list(QUERIES.standing_findings(tx.conn, size=FINDINGS_SHOWN))
+        standing = QUERIES.count_standing(tx.conn)
         stuck = DOCUMENTS.count_stuck(tx.conn, stuck_before=now - settings.stuck_after)
     queues = broker.look(settings.broker)
     for beat in beats:
@@ -65,6 +72,7 @@ def health(request: Request) -> Response:
         Check("stuck", "bad" if stuck else "good", {"n": stuck}),
         Check("letters", "unsure" if letters else "good", {"n": letters}),
         _failures(last_day),
+        _audit(audits, standing, now),
     ]
     order = {"bad": 0, "unsure": 1, "good": 2}
     return view.page(
@@ -75,6 +83,9 @@ def health(request: Request) -> Response:
         beats=beats,
         queues=queues,
         oldest=oldest,
+        audits=audits,
+        findings=findings,
+        standing=standing,
         hour=hour,
         last_day=last_day,
     )
@@ -111,6 +122,19 @@ def _failures(ended: dict[str, int]) -> Check:
     failed, all_of_them = ended.get("FAILED", 0), sum(ended.values())
     is_much = failed >= MANY_FAILURES and failed * 100 > MANY_FAILURES * all_of_them
     return Check("failures", "unsure" if is_much else "good", {"failed": failed, "all": all_of_them})
+
+
+def _audit(audits: list[dict[str, Any]], standing: int, now: datetime) -> Check:
+    """Findings stand until an audit does not find them any more. No news of the books is no good news."""
+    values = {"n": standing, "looked": len(audits), "all": len(BY_KEY)}
+    broken = [one["invariant"] for one in audits if one["outcome"] == "FINDINGS"]
+    if standing or broken:
+        return Check("audit", "bad", values, tuple(f"{key}: {BY_KEY[key].remedy}" for key in broken))
+    fresh = [one for one in audits if now - one["started_at"] < LATE_AUDIT]
+    if len(fresh) < len(BY_KEY):
+        return Check("audit_late", "unsure", values)
+    notes = tuple(f"{one['invariant']}: {one['note'] or ''}" for one in fresh if one["outcome"] == "NOT_CHECKED")
+    return Check("audit_partly", "unsure", values, notes[:5]) if notes else Check("audit", "good", values)
 
 
 def _by_status(rows: Any) -> dict[str, int]:

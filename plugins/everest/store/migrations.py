@@ -25,6 +25,7 @@ from everest.store.declared import Table
 
 MIGRATIONS_DIR = SQL_DIR / "migrations"
 FILE_NAME = re.compile(r"(\d{4})_[a-z0-9_]+\.sql")
+ADD_KEY = re.compile(r"ALTER TABLE (\w+) ADD KEY (\w+) \((.+)\);")
 STATEMENT_END = re.compile(r";\s*(--.*)?$")
 
 # Oldest servers with window functions and CHECKs that are enforced.
@@ -168,7 +169,8 @@ def apply(
         with transaction(conn):
             try:
                 with conn.cursor() as cursor:
-                    cursor.execute(statement)
+                    if not is_there(queries, conn, statement):
+                        cursor.execute(statement)
             except conn.Error as error:
                 # Only the first one of a resumed file can have been done by the run that died.
                 if number != done + 1 or done == 0 or error.args[0] not in DONE_ALREADY:
@@ -182,6 +184,13 @@ def apply(
             )
     with transaction(conn):
         queries.finish(conn, version=migration.version, checksum=migration.checksum())
+
+
+def is_there(queries: Any, conn: Connection, statement: str) -> bool:
+    """Whether the key that a statement adds stands already, under its name and on its columns: in a schema that was
+    made from sql/schema.sql it does."""
+    added = ADD_KEY.fullmatch(statement)
+    return added is not None and queries.key_columns(conn, table=added[1], key=added[2]) == added[3]
 
 
 def refusal(schema: str, differences: Sequence[str]) -> str:
