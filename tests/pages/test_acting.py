@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import io
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -13,8 +13,8 @@ from typing import Any
 import openpyxl
 import pytest
 
-from everest.settings import MysqlUrl
 from everest.audit.invariants import BY_KEY
+from everest.settings import MysqlUrl
 from tests import builders
 from tests.integration.opname.walk import Walker
 from tests.pages.conftest import Browser

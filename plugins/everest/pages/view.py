@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from fastapi import Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -46,7 +46,7 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> R
     def here(**changes: Any) -> str:
         """This page with other query parameters."""
         query = {name: value for name, value in request.query_params.items() if name not in (NOTICE, "lang")}
-        return url(request.url.path.removeprefix(base), **{**query, **changes})
+        return url(quote(request.url.path.removeprefix(base)), **{**query, **changes})
 
     units = {name: t(f"unit.{name}") for name in ("second", "minute", "hour", "day")}
     settings = request.app.state.settings

@@ -1,0 +1,231 @@
+"""Hostile input on every page that takes any: shown as text or refused with a sentence, never an error of ours."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
+from typing import Any
+from urllib.parse import quote_from_bytes
+
+import openpyxl
+import pytest
+
+from tests import builders
+from tests.pages.conftest import Browser
+from tests.pages.test_acting import HEADER
+from tests.pages.test_documents import failed, run
+from tests.pages.test_doors import ROUTES, address, doors
+
+Be = Callable[[str | None], Browser]
+
+LONG = 10_000
+MOST_BYTES = 60_000
+"""Of an address: servers and clients stop at 64 KiB."""
+HOSTILE = {
+    "10,000 characters": "x" * LONG,
+    "long, of four bytes": "😀" * 1_000,
+    "null bytes": "a\0b\0",
+    "right to left": "\u202egnp.exe\u2066\u200f",
+    "a formula": '=HYPERLINK("http://evil")',
+    "another formula": "@SUM(1+1)*cmd|' /C calc'!A0",
+    "a script": "</td><script>alert(1)</script>",
+    "an attribute": "\"' onmouseover=alert(1) x=",
+    "a template": "{{ 7 * 7 }}{% raw %}",
+    "SQL": "' OR 1=1; -- %s %(x)s",
+    "wildcards": "%_\\%",
+    "half a character": "\udcff\ud800",
+    "numbers that are none": "٣.1e999999-0x1",
+    "control characters": "\x1b[31m\r\n\x7f\x85",
+}
+NAMES = pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE.keys())
+
+# Every name that a page reads from its address; a test finds those that are missing here.
+PARAMETERS = """
+    status nota gudang since until min max stuck before tab sort skip search variance after lang done report
+    gudang_kode kode_barang nomer_nota new workflow lot
+""".split()  # noqa: SIM905 - a list of this length is a paragraph
+
+FIELDS = """
+    reason name payload answer key step visit nomer_nota gudang_kode tanggal_opname tanggal_posting decimal pasted
+    submit_token shadow_id question decision value signal nota
+""".split()  # noqa: SIM905
+MARKS = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f\0\x1b\x7f\x85]")
+
+
+class Page(HTMLParser):
+    """A page as a browser takes it apart. Fields hold what somebody typed, exactly, and keep it to themselves."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.flaws: list[str] = []
+        self._field = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._field = tag == "textarea"
+        given = dict(attrs)
+        if tag in ("img", "iframe", "object") or (tag == "script" and "src" not in given):
+            self.flaws.append(tag)
+        self.flaws += [name for name in given if name.startswith("on")]
+        for name, value in given.items():
+            if name != "value" and MARKS.search(value or ""):
+                self.flaws.append(f"{tag} {name}")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._field = False
+
+    def handle_data(self, text: str) -> None:
+        if not self._field and (MARKS.search(text) or "Traceback" in text or "MySQLdb" in text):
+            self.flaws.append(text)
+
+
+def flaws(page: str) -> list[str]:
+    """Markup of theirs, marks that turn the direction of writing, a template that was run, a trace."""
+    return [*Page(page).flaws, *(["template"] if "49{" in page else [])]
+
+
+def quoted(name: str) -> str:
+    """As a browser that sends anything would; no longer than a server reads."""
+    text = quote_from_bytes(name.encode("utf-8", "surrogatepass"), safe="")
+    return text if len(text) <= MOST_BYTES else text[: MOST_BYTES // 12 * 12]
+
+
+def queries(name: str, path: str) -> Iterator[str]:
+    """All parameters, in as many addresses as it takes."""
+    value = quoted(name)
+    at_once = max(MOST_BYTES // (len(value) + 20), 1)
+    wanted = [parameter for parameter in PARAMETERS if f"{parameter}=" not in path]
+    for first in range(0, len(wanted), at_once):
+        yield "&".join(f"{parameter}={value}" for parameter in wanted[first : first + at_once])
+
+
+@NAMES
+def test_every_address_takes_hostile_parameters(browser: Be, connection: Any, name: str) -> None:
+    document = failed(connection)
+    client = browser("engineer")
+    paths = {route.path for method, route in doors() if method == "GET" and "{" not in route.path}
+    one = f"/documents/{document.shadow_id}"
+    paths |= {one, f"{one}?tab=lines", f"{one}?tab=card", "/reports?report=variance&gudang_kode=GD-A"}
+    for path in sorted(paths - {"/submit/template.csv"}):
+        for query in queries(name, path):
+            answer = client.get(path + ("&" if "?" in path else "?") + query)
+            assert answer.status_code in (200, 303, 404, 422), path
+            assert flaws(answer.text) == [], path
+
+
+@NAMES
+def test_every_form_takes_hostile_fields(browser: Be, connection: Any, name: str) -> None:
+    """Whatever the form asks for, all of it is hostile."""
+    document = failed(connection)
+    fields = FIELDS
+    sent = {field: name.encode("utf-8", "surrogatepass").decode("utf-8", "replace") for field in fields}
+    writing = [route for method, route in doors() if method == "POST"]
+    assert writing
+    for route in writing:
+        for path in {address(route), route.path.replace("{shadow_id}", str(document.shadow_id))} - {""}:
+            if "{" in path:
+                continue
+            answer = browser("engineer").submit(path, **sent)
+            assert answer.status_code in (200, 303, 400, 403, 404, 409, 413, 422), path
+            assert flaws(answer.text) == [], path
+
+
+@NAMES
+def test_addresses_that_are_none_are_not_found(browser: Be, name: str) -> None:
+    client = browser("engineer")
+    for route in ROUTES:
+        path = re.sub(r"\{[^}]*\}", quoted(name)[:9_000].rsplit("%", 1)[0], route.path)  # type: ignore[attr-defined]
+        if path != route.path:  # type: ignore[attr-defined]
+            answer = client.get(path)
+            assert answer.status_code in (404, 405, 422), path[:100]
+            assert flaws(answer.text) == []
+
+
+@NAMES
+@pytest.mark.parametrize("kind", ["csv", "xlsx", "pasted"])
+def test_a_hostile_file_is_refused_or_stored_exactly(browser: Be, connection: Any, kind: str, name: str) -> None:
+    builders.warehouse(connection, "GD-A")
+    connection.commit()
+    client = browser("warehouse")
+    code = name.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    if kind == "xlsx":
+        code = re.sub(r"[\0-\x1f]", "?", code)  # no XML holds them
+    row = [code, "10", "12", "1500"]
+    text = io.StringIO()
+    csv.writer(text, delimiter=";").writerows([["kode_barang", "qty_sistem", "qty_fisik", "harga_pokok"], row])
+    if kind == "xlsx":
+        book = openpyxl.Workbook()
+        sheet: Any = book.active
+        sheet.append(["kode_barang", "qty_sistem", "qty_fisik", "harga_pokok"])
+        sheet.append([code, 10, 12, 1500])
+        stream = io.BytesIO()
+        book.save(stream)
+        answer = client.submit(
+            "/submit",
+            files={"file": (f"{name[:50].encode('ascii', 'replace').decode()}.xlsx", stream.getvalue(), "x")},
+            submit_token="t",
+            **HEADER,
+        )
+    elif kind == "csv":
+        answer = client.submit(
+            "/submit", files={"file": ("a.csv", text.getvalue().encode(), "x")}, submit_token="t", **HEADER
+        )
+    else:
+        answer = client.submit("/submit", pasted=text.getvalue(), submit_token="t", **HEADER)
+    assert answer.status_code in (303, 422) and flaws(answer.text) == []
+    connection.commit()
+    stored = builders.rows(connection, "SELECT kode_barang FROM so_details_staging")
+    assert bool(stored) == (answer.status_code == 303)
+    if stored:
+        assert stored[0]["kode_barang"] == row[0]
+        assert all(flaws(client.get(path).text) == [] for path in ("/drafts", answer.headers["location"]))
+
+
+@NAMES
+def test_what_rows_hold_is_text_on_every_page_and_in_every_file(browser: Be, connection: Any, name: str) -> None:
+    """As another program may have written it: as much as the columns take."""
+    name = name.encode("utf-8", "replace").decode()
+    line = builders.Line(kode_barang=name[:64], lot=name[:64], alasan=name[:255], satuan=name[:20])
+    document = failed(
+        connection, lines=[line], nomer_nota=name[:100], dibuat_oleh=name[:100], diotorisasi_oleh=name[:100]
+    )
+    builders.insert(connection, "gudang", gudang_kode=name[:40], nama=name[:100])
+    run(
+        connection,
+        "UPDATE rabbit_publish_shadow SET error=%s, current_step=%s, payload=%s, dag_run_id=%s, response=JSON_OBJECT("
+        "'message', %s, 'errors', JSON_ARRAY(JSON_OBJECT('baris', 1, 'kolom', %s, 'pesan', %s))) WHERE id=%s",
+        name, name[:100], name, name[:200], name, name, name, document.shadow_id,
+    )  # fmt: skip
+    client = browser("engineer")
+    one = f"/documents/{document.shadow_id}"
+    paths = ["/documents", "/dead-letters", "/approvals", "/workflows", "/health", "/submit", "/drafts", "/reports"]
+    for path in [*paths, *(f"{one}?tab={tab}" for tab in ("summary", "lines", "journal", "card", "history"))]:
+        answer = client.get(path)
+        assert answer.status_code == 200 and flaws(answer.text) == [], path
+    answer = client.get(f"{one}/lines.csv")
+    assert answer.status_code == 200
+    cells = [cell for row in csv.reader(io.StringIO(answer.content.decode("utf-8-sig")), delimiter=";") for cell in row]
+    assert not [cell for cell in cells if cell.startswith(("=", "@", "+"))]
+    answer = client.get(f"{one}/lines.xlsx")
+    assert answer.status_code == 200
+    sheets = openpyxl.load_workbook(io.BytesIO(answer.content)).worksheets
+    assert not [
+        cell
+        for sheet in sheets
+        for row in sheet.iter_rows()
+        for cell in row
+        if cell.data_type == "f" and "SUM(1" in str(cell.value)
+    ]
+
+
+def test_no_parameter_of_a_page_is_missing_above() -> None:
+    from everest.pages import view
+
+    source = "".join(file.read_text(encoding="utf-8") for file in view.HERE.glob("*.py"))
+    read = set(re.findall(r"""params\.\w+\(request, "(\w+)\"""", source)) | set(
+        re.findall(r"""query_params\.get\("(\w+)\"""", source)
+    )
+    assert read <= set(PARAMETERS)
