@@ -110,6 +110,13 @@ def reverse_posting(state: dict[str, Any], step: Step) -> dict[str, Any]:
     settled = _settled(reversals, original, transaksi_id)
     if settled is not None:
         return settled
+    namesake = books.posting_of(nomer_nota, transaksi_id)
+    if namesake is not None and namesake.transaksi_id != transaksi_id:
+        raise DocumentRefused(
+            f"nota {nomer_nota} sudah diposting sebagai dokumen lain (posting {namesake.id}); batalkan pembalikan ini,"
+            " lalu minta lagi: ia mendapat nota lain",
+            code=409,
+        )
     instant = wib(step.now).replace(microsecond=0)
     period = period_of(instant)
     if books.lock_period(period) != "OPEN":

@@ -22,6 +22,7 @@ from everest.opname.workflow import REVERSE_OPNAME
 from everest.reversal import Requested
 from everest.settings import MysqlUrl, Settings
 from everest.store.reversals import MysqlReversals
+from everest.workflow import control
 from everest.workflow.engine import Leave
 from ingest_consumer import shadow as jobs
 from tests import builders
@@ -371,6 +372,24 @@ def test_the_nota_of_a_reversal_is_nobody_elses(walker: Walker, backwards: Backw
     assert walker.post(late.shadow_id) == "FAILED"
     row = builders.shadow(connection, late.shadow_id)
     assert (row["error_code"], "nota sebuah pembalikan" in row["error"]) == (409, True)
+
+
+def test_a_count_that_took_the_nota_of_a_reversal_on_its_way_keeps_it(
+    walker: Walker, backwards: Backwards, connection: Any
+) -> None:
+    document = posted(walker, connection)
+    back = backwards()
+    first = ask(back, document.nomer_nota)
+    posted(walker, connection, Line("Z"), nomer_nota=first.nomer_nota)
+
+    assert back.post(first.shadow_id) == "FAILED"
+    job = builders.shadow(connection, first.shadow_id)
+    assert (job["error_code"], "minta lagi" in job["error"]) == (409, True)
+
+    with back.database.transaction() as tx:
+        control.cancel(tx, REVERSE_OPNAME, first.workflow_id, "dewi", "nota terpakai")
+    again = reverse(back, document.nomer_nota)
+    assert again.nomer_nota == f"{document.nomer_nota}-BALIK2"
 
 
 def test_a_nota_of_a_hundred_characters_can_be_reversed(walker: Walker, backwards: Backwards, connection: Any) -> None:
