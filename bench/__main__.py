@@ -25,7 +25,7 @@ from stack.layout import Layout, StackError
 
 RESULTS = Path(__file__).with_name("results")
 TABLE_WIDTH = 150
-ALL = ("P1", "P2", "P3", "P4", "P5", "P8", "P9", "P11")
+ALL = ("P1", "P2", "P3", "P4", "P5", "P8", "P9", "P10", "P11")
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -86,6 +86,10 @@ def benchmarks(wanted: set[str], smoke: bool) -> Iterator[tuple[str, Callable[[]
             from bench import pipeline
 
             yield "P4, P5", lambda: pipeline.p4_and_p5(mysql_url(), layout, smoke, wanted)
+        if "P10" in wanted:
+            from bench import waiting
+
+            yield "P10", lambda: waiting.p10(mysql_url(), layout, smoke)
 
 
 def table(results: Sequence[Result], smoke: bool) -> Table:
