@@ -64,7 +64,8 @@ def _utc(day: datetime | None, later: timedelta = timedelta()) -> datetime | Non
 
 
 def _line(entry: Entry) -> str:
-    about = entry.nomer_nota or (f"workflow {entry.workflow_id}" if entry.workflow_id else "")
+    workflow = f"workflow {entry.workflow_id}" if entry.workflow_id else ""
+    about = entry.nomer_nota or workflow or (entry.after or {}).get("periode") or ""
     job = f" (job #{entry.shadow_id})" if entry.shadow_id else ""
     why = f": {entry.reason}" if entry.reason else ""
     changed = _changed(entry.before or {}, entry.after or {})

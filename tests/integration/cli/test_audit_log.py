@@ -40,6 +40,12 @@ def test_the_log_tells_every_action_of_a_document_oldest_first(told: Everest) ->
         assert text in people
 
 
+def test_a_month_that_was_closed_is_named(told: Everest) -> None:
+    told("period", "close", "2026-08", "--reason", "tutup buku")
+
+    assert "period_close  2026-08: tutup buku\n      status OPEN → CLOSED" in told("audit-log").stdout
+
+
 def test_it_can_be_narrowed_by_person_action_and_day_and_paged(told: Everest) -> None:
     me = answer(told("audit-log", "--json"))["entries"][0]["actor"]
     today = datetime.now(builders.WIB)
