@@ -44,7 +44,7 @@ def test_100_000_lines_as_a_workbook_add_up_to_the_journal_for_another_library_i
 
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, "report", "variance", "--output", str(target)],
-        env={**os.environ, "EVEREST_MYSQL_URL": url},
+        env={**os.environ, "EVEREST_MYSQL_URL": url, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         check=False,
