@@ -7,25 +7,22 @@ up; authorising it writes run, job and message in the same transaction.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from datetime import UTC
 from typing import Any
 
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
-
-from everest.errors import Conflict, DocumentMissing, DocumentRefused, DuplicateKey, Forbidden, TransientDatabaseError
+from everest.errors import Conflict, DocumentMissing, DocumentRefused, Forbidden
 from everest.intake.numbers import next_number
 from everest.intake.submission import Authority, Submission
 from everest.intake.submit import (
-    TRIES,
     AlreadySubmitted,
     Submitted,
+    Transactions,
     audit,
     find_earlier,
     insert_lines,
     line_chunks,
     naive,
+    until_won,
 )
 from everest.opname.count import OPNAME
 from everest.opname.rules import MIN_AUTHORISATION_LEVEL
@@ -38,8 +35,6 @@ QUERIES = load_queries("drafts")
 
 FIRST_LEVEL = 1
 
-Transactions = Callable[[], AbstractContextManager[UnitOfWork]]
-
 
 def authority_of(who: str) -> Authority:
     """With whom a draft is checked: as if somebody authorised it now."""
@@ -51,15 +46,7 @@ def keep(open_transaction: Transactions, submission: Submission, who: str) -> in
 
     Raises Conflict when this token brought other content before, TransientDatabaseError when the database stays away.
     """
-    for attempt in Retrying(
-        retry=retry_if_exception_type((DuplicateKey, TransientDatabaseError)),
-        wait=wait_random_exponential(multiplier=0.05, max=1),
-        stop=stop_after_attempt(TRIES),
-        reraise=True,
-    ):
-        with attempt, open_transaction() as tx:
-            return _keep(tx, submission, who)
-    raise AssertionError("unreachable: the retry loop returns or raises")
+    return until_won(open_transaction, lambda tx: _keep(tx, submission, who))
 
 
 def _keep(tx: UnitOfWork, submission: Submission, who: str) -> int:

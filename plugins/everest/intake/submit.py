@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import repeat
-from typing import Any
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
@@ -40,6 +40,10 @@ TRIES = 6
 _DECIMAL_PLACES = [LINE_COLUMNS.index(name) for name in DECIMAL_COLUMNS]
 
 
+T = TypeVar("T")
+Transactions = Callable[[], AbstractContextManager[UnitOfWork]]
+
+
 @dataclass(frozen=True)
 class Submitted:
     """Stored and announced; its message goes out with the relay's next round."""
@@ -62,19 +66,28 @@ class AlreadySubmitted:
 
 
 def submit_document(
-    open_transaction: Callable[[], AbstractContextManager[UnitOfWork]], submission: Submission, authority: Authority
+    open_transaction: Transactions, submission: Submission, authority: Authority
 ) -> Submitted | AlreadySubmitted:
-    """`submit` in transactions of its own: whoever lost a race looks again, in a new one, and a commit whose answer
-    was lost is found by its token. Raises what `submit` raises, TransientDatabaseError when the database stays away."""
-    for attempt in Retrying(
+    """`submit`, committed. Raises what it raises, TransientDatabaseError when the database stays away."""
+    return until_won(open_transaction, lambda tx: submit(tx, submission, authority))
+
+
+def until_won(open_transaction: Transactions, write: Callable[[UnitOfWork], T]) -> T:
+    """What `write` returns, in a transaction of its own: whoever lost a race looks again, in a new one, and a commit
+    whose answer was lost is found by its token."""
+
+    def once() -> T:
+        with open_transaction() as tx:
+            return write(tx)
+
+    again = Retrying(
         retry=retry_if_exception_type((DuplicateKey, TransientDatabaseError)),
         wait=wait_random_exponential(multiplier=0.05, max=1),
         stop=stop_after_attempt(TRIES),
         reraise=True,
-    ):
-        with attempt, open_transaction() as tx:
-            return submit(tx, submission, authority)
-    raise AssertionError("unreachable: the retry loop returns or raises")
+    )
+    written: T = again(once)
+    return written
 
 
 def submit(tx: UnitOfWork, submission: Submission, authority: Authority) -> Submitted | AlreadySubmitted:

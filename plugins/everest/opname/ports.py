@@ -16,6 +16,7 @@ from everest.opname.approval import ApprovalRules
 from everest.opname.document import Header, References
 from everest.opname.journal import JournalRow
 from everest.opname.stock_card import CardTotals
+from everest.workflow.ticket import Decision
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -192,3 +193,35 @@ class Reversals(Protocol):
     def what_is_left(self, original_id: int, posting_id: int) -> list[str]:
         """Accounts and stock (item, lot, warehouse) that the two postings together still move; should be none."""
         ...
+
+
+class Transaction(Protocol):
+    """The open transaction of a step."""
+
+    @property
+    def books(self) -> Books: ...
+
+    @property
+    def reversals(self) -> Reversals: ...
+
+
+class Step(Protocol):
+    """What the workflow hands to a step, as far as a posting or a reversal cares."""
+
+    @property
+    def tx(self) -> Transaction: ...
+
+    @property
+    def now(self) -> datetime: ...
+
+    @property
+    def shadow_id(self) -> int: ...
+
+    @property
+    def dag_run_id(self) -> str: ...
+
+    @property
+    def n(self) -> int: ...
+
+    @property
+    def decision(self) -> Decision | None: ...

@@ -15,12 +15,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any
 
 from everest.errors import DocumentRefused, DuplicateKey, Problem
 from everest.opname.document import period_of, wib
 from everest.opname.journal import JournalRow, Unbalanced, check_balanced
-from everest.opname.ports import Books, PostingSet, Reversals
+from everest.opname.ports import Books, PostingSet, Reversals, Step
 from everest.opname.steps import NO_VARIANCE
 
 PEMBALIKAN = "PEMBALIKAN"
@@ -30,33 +30,6 @@ MAX_TEXT = 255
 """Characters of jurnal.keterangan."""
 
 _INVENTORY_ROWS = frozenset({1, 4})
-
-
-class _Tx(Protocol):
-    @property
-    def books(self) -> Books: ...
-
-    @property
-    def reversals(self) -> Reversals: ...
-
-
-class Step(Protocol):
-    """What the workflow hands to the step, as far as a reversal cares."""
-
-    @property
-    def tx(self) -> _Tx: ...
-
-    @property
-    def now(self) -> datetime: ...
-
-    @property
-    def shadow_id(self) -> int: ...
-
-    @property
-    def dag_run_id(self) -> str: ...
-
-    @property
-    def n(self) -> int: ...
 
 
 def nota_candidates(nomer_nota: str) -> Iterator[str]:

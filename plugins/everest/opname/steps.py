@@ -6,49 +6,20 @@ How a document is read and judged: `count`. Airflow parses the DAG file that nam
 
 from __future__ import annotations
 
-from datetime import datetime
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any
 
 from everest.errors import DocumentRefused, DuplicateKey, Problem
 from everest.opname import approval, document, journal, stock_card
 from everest.opname.amounts import ZERO_MONEY
 from everest.opname.count import OPNAME, Counted, checked, hash_of, read
 from everest.opname.document import Header
-from everest.opname.ports import Books, Leftovers, PostingSet
+from everest.opname.ports import Books, Leftovers, PostingSet, Step
 from everest.opname.stock_card import CardTotals
-from everest.workflow.ticket import Decision
 
 NO_VARIANCE = "tidak ada selisih"
 APPROVAL = "persetujuan"
 """The key of the state that holds the approval under which the document posts; None where it needs none."""
-
-
-class _Tx(Protocol):
-    @property
-    def books(self) -> Books: ...
-
-
-class Step(Protocol):
-    """What the workflow hands to a step, as far as a posting cares."""
-
-    @property
-    def tx(self) -> _Tx: ...
-
-    @property
-    def now(self) -> datetime: ...
-
-    @property
-    def shadow_id(self) -> int: ...
-
-    @property
-    def dag_run_id(self) -> str: ...
-
-    @property
-    def n(self) -> int: ...
-
-    @property
-    def decision(self) -> Decision | None: ...
 
 
 def compute_variance(state: dict[str, Any], step: Step) -> dict[str, Any]:
