@@ -18,8 +18,6 @@ from everest.workflow.runner import run_step
 from everest.workflow.ticket import Decision, Leave
 from tests.workflow.world import MemoryWorld, MysqlWorld, World, gives
 
-EVIDENCE = {"now": "E1"}
-
 
 class Judge:
     """A step that asks about whatever its evidence is now, and goes on when exactly that was approved."""

@@ -20,7 +20,7 @@ from everest.store.unit_of_work import Database, UnitOfWork
 from everest.workflow import codec, control, state
 from everest.workflow.definition import Definition
 from everest.workflow.inline import Inline
-from everest.workflow.memory import Message
+from everest.workflow.memory_tables import Message
 from everest.workflow.runner import run_step
 from everest.workflow.ticket import Result, Ticket
 from ingest_consumer import relay

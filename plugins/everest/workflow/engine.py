@@ -11,12 +11,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from everest.errors import Conflict, DefinitionError, DocumentMissing, GaveUp
+from everest.errors import Conflict, DocumentMissing, GaveUp
 from everest.workflow import answers, codec, fanout, pointer, questions, starts, waits
 from everest.workflow import definition as d
 from everest.workflow.definition import NEXT_STEP, Definition, Step
+from everest.workflow.ownership import find, find_run, second_row, take_over
 from everest.workflow.pointer import announce_next, cancel_run, describe, fail_run
-from everest.workflow.ports import FINAL, WAITING, Outcome, Run, ShadowRow, Standing, Transaction, Try
+from everest.workflow.ports import FINAL, WAITING, Outcome, Run, Standing, Transaction, Try
 from everest.workflow.starts import Dispatched, dispatch
 from everest.workflow.ticket import (
     Fenced,
@@ -83,7 +84,7 @@ def begin(
     if shadow is not None and shadow.workflow_id is None and shadow.dag_run_id != ticket.dag_run_id:
         # Started by hand in Airflow: no message stands for this DAG run, so nobody would look after it.
         return Leave(f"DAG run {ticket.dag_run_id} was not announced for job {shadow.id}; jobs start through the queue")
-    run, newest, stranger = _find(tx, definition, ticket, shadow, step_name, branch)
+    run, newest, stranger = find(tx, definition, ticket, shadow, step_name, branch)
     if stranger:
         return second_row(tx, run, ticket)
     if run.dag_run_id != ticket.dag_run_id:
@@ -134,81 +135,6 @@ def _other_definition(tx: Transaction, run: Run, definition: Definition, older: 
     )
     fail_run(tx, definition, run, Conflict(text), None)
     return Leave(text)
-
-
-def find_run(tx: Transaction, definition: Definition, ticket: Ticket) -> tuple[Run, bool]:
-    """The locked run of this ticket, and whether its shadow row is a second one for a run that others carry.
-    A foreign row gets its run here, made or found. Raises DocumentMissing when no such job exists."""
-    run, _, stranger = _find(tx, definition, ticket, tx.runs.shadow(ticket.shadow_id), "", "")
-    return run, stranger
-
-
-def _find(
-    tx: Transaction, definition: Definition, ticket: Ticket, shadow: ShadowRow | None, step: str, branch: str
-) -> tuple[Run, Try | None, bool]:
-    """As `find_run`, with the newest attempt of a step."""
-    if shadow is None:
-        raise DocumentMissing(f"shadow row {ticket.shadow_id} does not exist")
-    run_id = shadow.workflow_id
-    if run_id is None:
-        # A foreign message: its run is made by its first task (or the reconciler), or found if another row made it.
-        if shadow.transaksi_id is None:
-            raise DocumentMissing(f"shadow row {shadow.id} names neither a workflow nor a transaksi_id")
-        payload = {"transaksi_id": shadow.transaksi_id}
-        run = starts.new_run(definition, payload, definition.key(payload))
-        run.carrier_shadow_id = shadow.id
-        run.dag_run_id, run.n = ticket.dag_run_id, ticket.n
-        run_id = tx.runs.insert(run)
-    run, newest = tx.runs.lock_try(run_id, step, branch)
-    if run.workflow != definition.name:
-        raise DefinitionError(f"shadow row {shadow.id} belongs to workflow {run.workflow}, not {definition.name}")
-    if shadow.workflow_id is not None:
-        return run, newest, False
-    tx.runs.shadow(ticket.shadow_id, lock=True)
-    if run.carrier_shadow_id != shadow.id:
-        return run, newest, True
-    tx.runs.link_shadow(shadow.id, run.id)
-    return run, newest, False
-
-
-def second_row(tx: Transaction, run: Run, ticket: Ticket) -> Leave:
-    """A second job for a document does no work of its own: it waits with it, shares its end, or runs it again.
-
-    One that names another nota than the one that ended is no job of that document: to share its end would call a
-    nota posted that never was. It fails on its own, not linked to the run.
-    """
-    if run.status in FINAL:
-        outcome = tx.runs.outcome_of(run)
-        conflict = _other_nota(tx, run, ticket, outcome)
-        if conflict is not None:
-            detail = {"status": "error", "code": 409, "message": conflict, "errors": []}
-            tx.runs.set_shadow(ticket.shadow_id, Outcome("FAILED", detail, 409, conflict), None)
-            return Leave(conflict)
-        tx.runs.link_shadow(ticket.shadow_id, run.id)
-        tx.runs.set_shadow(ticket.shadow_id, outcome, run.current_step)
-        return Leave(f"the document is {run.status} already; its outcome was copied")
-    tx.runs.link_shadow(ticket.shadow_id, run.id)
-    if run.status == "failed":
-        # The rerun primitive is a change from FAILED; this row shares the document's failure for one statement.
-        tx.runs.set_shadow(ticket.shadow_id, tx.runs.outcome_of(run), run.current_step)
-        announced = tx.runs.rerun(ticket.shadow_id, "second-message", None)
-        return Leave(f"the document had failed; DAG run {announced} tries again")
-    message = f"dokumen sedang dikerjakan oleh pekerjaan {run.carrier_shadow_id}"
-    waiting = Outcome("WAITING", {"status": "waiting", "code": 202, "message": message})
-    tx.runs.set_shadow(ticket.shadow_id, waiting, run.current_step)
-    return Leave(f"shadow row {run.carrier_shadow_id} carries this document; this row waits for its end")
-
-
-def _other_nota(tx: Transaction, run: Run, ticket: Ticket, outcome: Outcome) -> str | None:
-    """Why this job is not one of the document that the run ended; None when it is."""
-    this, carrier = tx.runs.shadow(ticket.shadow_id), tx.runs.shadow(pointer.carrier(run))
-    ended_as = (outcome.response or {}).get("nomer_nota") or (carrier and carrier.nomer_nota)
-    if this is None or this.nomer_nota is None or ended_as is None or this.nomer_nota == ended_as:
-        return None
-    return (
-        f"transaksi {this.transaksi_id} sudah selesai ({outcome.worker_status}) dengan nota {ended_as};"
-        f" nota {this.nomer_nota} tidak bisa memakainya lagi"
-    )
 
 
 # ------------------------------------------------------------------------------------------------------ settle
@@ -401,44 +327,6 @@ def recover(tx: Transaction, definition: Definition | None, run: Run, limit: int
     tx.runs.add_event(run, "recovered", run.current_step, None, {"reason": reason, "times": run.recovered})
     announce_next(tx, run)
     return True
-
-
-# --------------------------------------------------------------------------------------------------- take over
-
-
-def take_over(tx: Transaction, definition: Definition, shadow_id: int, take_running: bool = False) -> Ticket:
-    """Makes the caller the owner of the workflow, as DAG run n+1 that Airflow never sees, for
-    `python -m everest post`. A message of an older n is stale from then on, and a task of it is fenced.
-
-    Raises Conflict when the document is at work and `take_running` is not set, or when it waits for a person.
-    """
-    shadow = tx.runs.shadow(shadow_id)
-    if shadow is None:
-        raise DocumentMissing(f"shadow row {shadow_id} does not exist")
-    ticket = Ticket(dag_run_id=shadow.dag_run_id or "", shadow_id=shadow_id, n=shadow.n or 1)
-    run, stranger = find_run(tx, definition, ticket)
-    if stranger:
-        tx.runs.link_shadow(shadow_id, run.id)
-    if run.status in FINAL:
-        raise Conflict(f"the document is {run.status}")
-    if run.status not in ("running", "failed") and not (run.status in WAITING and waits.may_go_on(tx, definition, run)):
-        raise Conflict(f"the document is {run.status}; it waits for a person")
-    if run.compensation:
-        raise Conflict("the workflow was compensated and cannot run again")
-    current = tx.runs.shadow(pointer.carrier(run), lock=True)
-    if current is not None and current.worker_status == "PROCESSING" and not take_running:
-        raise Conflict(f"DAG run {run.dag_run_id} is at work on the document")
-    if run.status == "failed":
-        run.status = "running"
-    run.n = max(run.n, ticket.n) + 1
-    run.carrier_shadow_id = shadow_id
-    run.dag_run_id = tx.runs.dag_run_id(run)
-    pointer.clear_error(run)
-    run.recovered = 0
-    tx.runs.save(run)
-    tx.runs.announce(run, Outcome("PROCESSING"))
-    tx.runs.add_event(run, "taken_over", run.current_step, None, {"n": run.n})
-    return Ticket(run.dag_run_id, shadow_id, run.n, run.id, shadow.transaksi_id)
 
 
 def handler_of(step: Step, branch: str) -> Any:

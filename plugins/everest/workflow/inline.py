@@ -14,7 +14,8 @@ from typing import Any
 
 from everest.workflow import control, state
 from everest.workflow.definition import Definition
-from everest.workflow.memory import MemoryDatabase, Message
+from everest.workflow.memory import MemoryDatabase
+from everest.workflow.memory_tables import Message
 from everest.workflow.ports import Outcome, Run
 from everest.workflow.runner import is_recorded, run_task, tasks_of
 from everest.workflow.ticket import Fenced, Leave, Ticket
