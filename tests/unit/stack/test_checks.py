@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -28,7 +29,8 @@ def layout(tmp_path: Path) -> Layout:
 
 def tool(layout: Layout, name: str, output: str, code: int = 0) -> None:
     file = layout.venv / "bin" / name
-    file.write_text(f"#!{sys.executable}\nprint({output!r})\nraise SystemExit({code})\n")
+    # A shell's: the interpreter of an environment in a folder with a space can't stand behind #!.
+    file.write_text(f"#!/bin/sh\nprintf '%s\\n' {shlex.quote(output)}\nexit {code}\n")
     file.chmod(0o755)
 
 
