@@ -26,6 +26,13 @@ STACK_ENV = Path(__file__).resolve().parents[1] / ".local" / "stack.env"
 EMPTYING_PATIENCE_SECONDS = 10
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whoever uses the running stack kills parts of it, and belongs to the pass that has it alone (`make test`)."""
+    for item in items:
+        if "live" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.acceptance)
+
+
 class Servers(dict[str, str]):
     """Its values hold passwords: a failing test that prints its arguments must not print them."""
 

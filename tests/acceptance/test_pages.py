@@ -15,8 +15,6 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 from tests.acceptance.live import Live, until
 
-pytestmark = pytest.mark.acceptance
-
 PATIENCE_MS = 60_000
 PATHS = ["documents", "submit", "drafts", "approvals", "reports", "dead-letters", "workflows", "health"]
 WRONG = "kode_barang;qty_sistem;qty_fisik;harga_pokok\n{item};10;;1500,00\n"
