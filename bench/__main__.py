@@ -25,7 +25,7 @@ from stack.layout import Layout, StackError
 
 RESULTS = Path(__file__).with_name("results")
 TABLE_WIDTH = 150
-ALL = ("P1", "P2", "P3", "P4", "P5", "P8", "P9", "P10", "P11")
+ALL = ("P1", "P2", "P3", "P4", "P5", "P7", "P8", "P9", "P10", "P11")
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -78,6 +78,10 @@ def benchmarks(wanted: set[str], smoke: bool) -> Iterator[tuple[str, Callable[[]
 
             with schema.private_schema(mysql_url()) as url:
                 yield "P1", lambda: web_path.p1(url, smoke)
+        if "P7" in wanted:
+            from bench import handling
+
+            yield "P7", lambda: handling.p7(mysql_url(), smoke)
         if "P8" in wanted:
             from bench import memory
 

@@ -26,6 +26,7 @@ from ingest_consumer.errors import IngestError, TopologyError
 from ingest_consumer.pauses import Backoff, Complaints
 from ingest_consumer.settings import Settings
 from ingest_consumer.vitals import ACTIVE, Pulse, Vitals
+from ingest_consumer.watch import Watch, Watched
 
 log = logging.getLogger(__name__)
 
@@ -42,20 +43,30 @@ class _Resubscribe(Exception):
 
 
 class Worker:
-    """One connection to the broker and one to MySQL; `run` returns when `stop` is set."""
+    """One connection to the broker and one to MySQL; Airflow and the watch it shares with the other workers. `run`
+    returns when `stop` is set."""
 
-    def __init__(self, name: str, settings: Settings, stop: threading.Event, vitals: Vitals | None = None) -> None:
-        assert settings.airflow is not None
-        airflow = settings.airflow
+    def __init__(
+        self,
+        name: str,
+        settings: Settings,
+        stop: threading.Event,
+        api: AirflowApi,
+        gate: DagGate,
+        watch: Watch,
+        vitals: Vitals,
+    ) -> None:
         self._name = name
         self._settings = settings
         self._stop = stop
-        self._vitals = vitals or Vitals("consumer")
+        self._watch = watch
+        self._vitals = vitals
         self._complaints = Complaints(log, name, self._vitals)
         self._database = Database(settings.mysql, settings.mysql_timeout)
-        self._api = AirflowApi(airflow.url, airflow.user, airflow.password, settings.airflow_timeout)
-        self._means = Means(self._database, self._api, DagGate(self._api), settings, self._complaints, time.monotonic)
+        self._api = api
+        self._means = Means(self._database, api, gate, settings, self._complaints, time.monotonic)
         self._held: tuple[int, Delivery] | None = None
+        self._watched: Watched | None = None
         self._bugs = 0
         self._cancelled = False
         self._database_backoff = Backoff(settings.retry_max)
@@ -80,7 +91,6 @@ class Worker:
                 log.exception("%s: OUR BUG; beginning anew", self._name)
                 self._stop.wait(backoff.next_s())
         self._database.close()
-        self._api.close()
 
     def _session(self, backoff: Backoff) -> None:
         """One connection, from connect to close. What is held when it ends comes again from the broker."""
@@ -99,6 +109,7 @@ class Worker:
                 if self._cancelled or not channel.is_open:
                     raise _Resubscribe("cancelled by the broker" if self._cancelled else "channel closed by the broker")
                 self._look(connection, channel, Delivery.advance)
+                self._watch_run(connection)
                 if time.monotonic() - checked_at >= settings.check_every.total_seconds():
                     topology.ensure(connection, settings.amqp_url, settings.management)
                     checked_at = time.monotonic()
@@ -147,6 +158,21 @@ class Worker:
             with logs.about(**delivery.ids):
                 self._finish(connection, channel, tag, verdict)
 
+    def _watch_run(self, connection: pika.BlockingConnection) -> None:
+        """Once a run is triggered: the watch interrupts our listening when it is over."""
+        if self._held is None or self._watched is not None:
+            return
+        delivery = self._held[1]
+        run = delivery.waits_for
+        if run is None:
+            return
+
+        def wake() -> None:
+            with suppress(*BROKER_ERRORS):  # the connection is gone, and the delivery with it
+                connection.add_callback_threadsafe(delivery.look_now)
+
+        self._watched = self._watch.begin(*run, wake)
+
     def _ask(self, delivery: Delivery, look: Callable[[Delivery], Verdict | None]) -> Verdict | None:
         """The verdict, if there is one; trouble of the database or of our own making only costs a pause."""
         try:
@@ -187,7 +213,9 @@ class Worker:
     def _let_go(self) -> None:
         if self._held is not None:
             self._vitals.meter.add(metrics.HELD, -1)
-        self._held = None
+        if self._watched is not None:
+            self._watch.end(self._watched)
+        self._held = self._watched = None
 
     def _count(self, verdict: Verdict) -> None:
         meter = self._vitals.meter
@@ -218,10 +246,18 @@ def consume(settings: Settings, stop: threading.Event) -> None:
     vitals = Vitals(metrics.CONSUMER, settings.retry_max.total_seconds())
     port = endpoints.serve(settings.consumer_endpoint, vitals)
     check_start(settings, stop, vitals)
+    assert settings.airflow is not None
+    airflow = settings.airflow
+    # one login for all workers, and one answer to whether a DAG is paused
+    api = AirflowApi(airflow.url, airflow.user, airflow.password, settings.airflow_timeout)
+    gate = DagGate(api)
+    watch = Watch(Database(settings.mysql, settings.mysql_timeout, is_reader=True), settings.poll)
     names = [f"worker {number}" for number in range(1, settings.workers + 1)]
     threads = [
-        threading.Thread(target=Worker(name, settings, stop, vitals).run, name=name, daemon=True) for name in names
+        threading.Thread(target=Worker(name, settings, stop, api, gate, watch, vitals).run, name=name, daemon=True)
+        for name in names
     ]
+    threading.Thread(target=watch.run, args=(stop,), name="watch", daemon=True).start()
     for thread in threads:
         thread.start()
     log.info("consuming %s with %s workers", topology.JOBS_QUEUE, len(threads))
@@ -232,3 +268,4 @@ def consume(settings: Settings, stop: threading.Event) -> None:
     give_up_at = time.monotonic() + STOP_WITHIN_S
     for thread in threads:
         thread.join(max(0.0, give_up_at - time.monotonic()))
+    api.close()

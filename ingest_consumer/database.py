@@ -19,7 +19,7 @@ from pymysql.err import DataError, IntegrityError, MySQLError
 from ingest_consumer.settings import MysqlUrl
 
 Connection = Any
-"""A PyMySQL connection; autocommit is off."""
+"""A PyMySQL connection; autocommit is off, except for a reader's."""
 
 CONNECT_TIMEOUT_S = 5
 CR_SSL_CONNECTION_ERROR = 2026
@@ -40,10 +40,12 @@ class _Connection(pymysql.connections.Connection):
 
 
 class Database:
-    """One lazily opened connection, for one thread."""
+    """One lazily opened connection, for one thread. is_reader: it only ever reads, each statement for itself, and no
+    COMMIT is sent after it."""
 
-    def __init__(self, url: MysqlUrl, timeout: timedelta) -> None:
+    def __init__(self, url: MysqlUrl, timeout: timedelta, is_reader: bool = False) -> None:
         self._url = url
+        self._is_reader = is_reader
         self._timeout_s = max(1, int(timeout.total_seconds()))
         self._conn: Connection | None = None
 
@@ -54,7 +56,8 @@ class Database:
             if self._conn is None:
                 self._conn = self._connect()
             yield self._conn
-            self._conn.commit()
+            if not self._is_reader:
+                self._conn.commit()
         except BaseException:
             self.close()
             raise
@@ -82,7 +85,7 @@ class Database:
             password=self._url.password,
             database=self._url.schema,
             charset="utf8mb4",
-            autocommit=False,
+            autocommit=self._is_reader,
             ssl=None if self._url.tls is None else self._url.tls.context(),
             ssl_disabled=self._url.tls is None,  # PyMySQL 1.2 would else ask for it by itself
             connect_timeout=CONNECT_TIMEOUT_S,

@@ -30,6 +30,8 @@ DEAD_LETTER_HEADERS = ("x-death", "x-everest-dead")
 MOVED_BACK_BY = "dead-letter queue"
 """The actor in the audit log when a person moved a letter back with the broker's own tools."""
 DAG_STATE_TTL_S = 2.0
+OWN_LOOK_S = 1.0
+"""While a run is at work: a delivery looks so often by itself, and at once when the watch wakes it."""
 REFUSED_PAUSE_S = 60.0
 
 
@@ -61,7 +63,7 @@ class Verdict:
 
 
 class DagGate:
-    """Whether a DAG would run now, asked at most every 2 s."""
+    """Whether a DAG would run now, asked about every 2 s. Workers share one; that two ask at once does no harm."""
 
     def __init__(self, api: AirflowApi) -> None:
         self._api = api
@@ -114,6 +116,17 @@ class Delivery:
     @property
     def wait_s(self) -> float:
         return max(0.0, self._not_before - self._means.clock())
+
+    @property
+    def waits_for(self) -> tuple[int, str] | None:
+        """The shadow row and the run whose end it waits for, once that is triggered."""
+        if self._message is None or self._run is None or not self._triggered:
+            return None
+        return self._message.shadow_id, self._run[1]
+
+    def look_now(self) -> None:
+        """What it waits for is over, somebody says: the next look is due."""
+        self._not_before = 0.0
 
     def advance(self) -> Verdict | None:
         """One look. None = still held. Raises what the database raises; Airflow's troubles stay inside."""
@@ -229,7 +242,7 @@ class Delivery:
             self._triggered = True
             self._airflow_answered()
             log.info("shadow row %s: run %s %s", row.id, run_id, answer.value)
-        self.pause(self._means.settings.poll.total_seconds())
+        self.pause(OWN_LOOK_S)
         return self._beyond_hold_limit(message)
 
     def _settle(self, row: Shadow | None) -> Verdict:

@@ -137,6 +137,10 @@ WHERE o.exchange = :exchange AND s.worker_status = 'WAITING';
 -- Of these jobs, those that wait, and the run each of them announces.
 SELECT id, dag_run_id FROM rabbit_publish_shadow WHERE id IN :shadow_ids AND worker_status = 'WAITING';
 
+-- name: runs_at_work
+-- Of these jobs, those whose run is at work, and the run.
+SELECT id, dag_run_id FROM rabbit_publish_shadow WHERE id IN :shadow_ids AND worker_status = 'PROCESSING';
+
 -- name: wake!
 UPDATE rabbit_publish_shadow
 SET worker_status = 'PENDING', worker_at = UTC_TIMESTAMP(6)

@@ -56,7 +56,7 @@ class Settings:
     """What a site can decide.
 
     hold_limit: how long a delivery is held for a run at work; well under the broker's delivery timeout (30 min).
-    poll: how often the shadow row is read while waiting.
+    poll: the shortest pause between two looks at the rows of the runs that are waited for (watch.py).
     dag_wait: how long a delivery waits for a paused, missing or broken DAG before it is postponed for `dag_postpone`.
     heartbeat: seconds; every blocking call is bounded well below it, or the broker would cut the connection.
     consumer_endpoint, relay_endpoint: where each answers for its metrics and health; off by default.
@@ -68,7 +68,7 @@ class Settings:
     management: Login | None = None
     workers: int = 4
     hold_limit: timedelta = timedelta(minutes=20)
-    poll: timedelta = timedelta(milliseconds=100)
+    poll: timedelta = timedelta(milliseconds=10)
     dag_wait: timedelta = timedelta(seconds=30)
     dag_postpone: timedelta = timedelta(seconds=30)
     heartbeat: int = 60
@@ -147,7 +147,7 @@ class Settings:
             management=login("EVEREST_RABBIT_MANAGEMENT", False),
             workers=int(number("EVEREST_WORKERS", 4, 1, 64)),
             hold_limit=timedelta(seconds=number("EVEREST_HOLD_LIMIT_S", 1200, 1, 86_400)),
-            poll=timedelta(milliseconds=number("EVEREST_POLL_MS", 100, 10, 10_000)),
+            poll=timedelta(milliseconds=number("EVEREST_POLL_MS", 10, 1, 10_000)),
             dag_wait=timedelta(seconds=number("EVEREST_DAG_WAIT_S", 30, 0, 600)),
             dag_postpone=timedelta(seconds=number("EVEREST_DAG_POSTPONE_S", 30, 1, 3600)),
             heartbeat=heartbeat,

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from ingest_consumer import delivery
 from ingest_consumer.settings import Settings
+from ingest_consumer.watch import Watch
 from tests.fake_airflow import FakeAirflow
 from tests.queue_rig import Rows, Running, Vhost, until
 
@@ -361,3 +363,42 @@ def test_h38_one_consumer_finishes_twenty_documents_of_one_second_each_as_its_ow
     until(lambda: all(rows.get(one)["worker_status"] == "COMPLETED" for one in ids), "all completed")
     assert len(posts.runs) == 20
     assert posts.count("trigger") == 20
+
+
+def test_the_watch_wakes_a_worker_that_would_not_look_by_itself_for_an_hour(
+    vhost: Vhost,
+    running: Running,
+    settings: Settings,
+    rows: Rows,
+    airflow: FakeAirflow,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(delivery, "OWN_LOOK_S", 3600.0)
+    shadow_id = rows.ours(1017)
+    deliver(vhost, running, settings, rows.body(shadow_id))
+    until(lambda: airflow.count("trigger"), "triggered")
+
+    rows.end(shadow_id, "COMPLETED")
+
+    assert vhost.finished() == []
+
+
+def test_a_watch_that_never_sees_anything_delays_an_ack_and_no_more(
+    vhost: Vhost,
+    running: Running,
+    settings: Settings,
+    rows: Rows,
+    airflow: FakeAirflow,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def blind(_watch: Watch) -> None:
+        raise OSError("no database")
+
+    monkeypatch.setattr(Watch, "look", blind)
+    shadow_id = rows.ours(1018)
+    deliver(vhost, running, settings, rows.body(shadow_id))
+    until(lambda: airflow.count("trigger"), "triggered")
+
+    rows.end(shadow_id, "COMPLETED")
+
+    assert vhost.finished() == []

@@ -24,7 +24,7 @@ def test_the_defaults_are_those_of_the_state_protocol() -> None:
     assert (settings.workers, settings.hold_limit, settings.poll) == (
         4,
         timedelta(minutes=20),
-        timedelta(milliseconds=100),
+        timedelta(milliseconds=10),
     )
     assert (settings.dag_wait, settings.dag_postpone) == (timedelta(seconds=30), timedelta(seconds=30))
     assert (settings.mysql.port, settings.mysql.password, settings.mysql.schema) == (3307, "p@ss", "books")
