@@ -7,6 +7,7 @@ import pytest
 from stack import manager
 from stack.layout import Layout, StackError
 from tests.acceptance import guest
+from tests.acceptance.listed import Listed, listed_dags
 from tests.acceptance.live import Live
 
 
@@ -33,3 +34,11 @@ def live(servers: Mapping[str, str]) -> Iterator[Live]:
 @pytest.fixture(autouse=True)
 def _own_connection_settings(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVEREST_MYSQL_URL", live.env["EVEREST_MYSQL_URL"])
+
+
+@pytest.fixture(scope="session")
+def listed(live: Live) -> Iterator[Listed]:
+    """The workflows of the numbered lists, those that need nobody's help under way."""
+    with listed_dags(live) as everything:
+        everything.begin_what_needs_no_help()
+        yield everything

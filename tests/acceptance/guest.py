@@ -53,12 +53,12 @@ def guest_dag(live: Live, definition: Definition, max_active_runs: int = 64) -> 
         f"dag = to_dag(WORKFLOWS[{definition.name!r}], max_active_runs={max_active_runs})\n"
     )
     try:
-        until(f"Airflow to load {file.name}", lambda: _is_loaded(live, definition.name), every=1)
+        until(f"Airflow to load {file.name}", lambda: is_loaded(live, definition.name), every=1)
         yield Guest(live, definition)
     finally:
         file.unlink(missing_ok=True)
         shutil.rmtree(folder / "__pycache__", ignore_errors=True)
-        _abandon(live, definition.name)
+        abandon(live, definition.name)
         with live.airflow() as airflow:
             airflow.delete(f"/dags/{definition.name}")
 
@@ -69,13 +69,13 @@ def remove_left_files() -> None:
         file.unlink()
 
 
-def _is_loaded(live: Live, dag_id: str) -> bool:
+def is_loaded(live: Live, dag_id: str) -> bool:
     with live.airflow() as airflow:
         answer = airflow.get(f"/dags/{dag_id}")
         return answer.status_code == 200 and not answer.json()["is_stale"]
 
 
-def _abandon(live: Live, dag_id: str) -> None:
+def abandon(live: Live, dag_id: str) -> None:
     """What a test left unfinished or FAILED is cancelled, and with it its dead letter settled."""
     with live.connection() as conn, conn.cursor() as cursor:
         cursor.execute(

@@ -228,12 +228,12 @@ class Live:
                 "SELECT HOST AS host FROM information_schema.PROCESSLIST WHERE INFO LIKE %s AND ID <> CONNECTION_ID()",
                 statement_like,
             )
-            return _owner_of_port(int(found[0]["host"].rpartition(":")[2])) if found else None
+            return owner_of_port(int(found[0]["host"].rpartition(":")[2])) if found else None
 
         return until(f"a session that runs {statement_like}", look, every=0.02)
 
 
-def _owner_of_port(port: int) -> int | None:
+def owner_of_port(port: int) -> int | None:
     """Which process holds the client side of a local TCP connection."""
     wanted = None
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
