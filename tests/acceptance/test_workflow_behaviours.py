@@ -11,7 +11,7 @@ from tests.acceptance.listed import Listed
 from tests.acceptance.live import until
 
 
-def test_09_10_14_a_pause_lets_the_step_at_work_commit_and_a_resume_runs_nothing_twice(listed: Listed) -> None:
+def test_009_010_a_pause_lets_the_step_at_work_commit_and_a_resume_runs_nothing_twice(listed: Listed) -> None:
     with listed.gate("paused"):
         run = listed.start(w.PARENT, gates={"one": "paused"})
         listed.arrived("paused")
@@ -31,7 +31,7 @@ def test_09_10_14_a_pause_lets_the_step_at_work_commit_and_a_resume_runs_nothing
     assert (listed.did(run), len(listed.children(run))) == (["one:1:", "last:1:"], 1)
 
 
-def test_59_60_a_hand_off_gives_each_item_a_run_of_its_own_and_waits_for_all(listed: Listed) -> None:
+def test_059_060_a_hand_off_gives_each_item_a_run_of_its_own_and_waits_for_all(listed: Listed) -> None:
     run = listed.start(w.HANDS_OFF, items=["a", "b"], shared=1)
 
     row = listed.completed(run)
@@ -47,7 +47,7 @@ def test_59_60_a_hand_off_gives_each_item_a_run_of_its_own_and_waits_for_all(lis
     assert [listed.did(child) for child in children] == [["agent_work:1::a"], ["agent_work:1::b"]]
 
 
-def test_01_to_05_14_15_22_a_chain_fails_twice_jumps_and_completes(listed: Listed) -> None:
+def test_001_to_005_014_015_022_a_chain_fails_twice_jumps_and_completes(listed: Listed) -> None:
     run = listed.started["chain"]
 
     row = listed.completed(run)
@@ -60,7 +60,7 @@ def test_01_to_05_14_15_22_a_chain_fails_twice_jumps_and_completes(listed: Liste
     assert listed.dag_run(run, 1) == "success"
 
 
-def test_18_19_20_25_78_79_processes_that_are_killed_are_tried_again_and_lose_nothing(listed: Listed) -> None:
+def test_018_019_020_025_078_079_processes_that_are_killed_are_tried_again_and_lose_nothing(listed: Listed) -> None:
     """A step, a branch, the slot of an item and a stream, each killed once."""
     run = listed.started["killed"]
     failed = listed.failed(run)
@@ -74,7 +74,7 @@ def test_18_19_20_25_78_79_processes_that_are_killed_are_tried_again_and_lose_no
     assert len(chunks) == 3
 
 
-def test_40_41_44_a_delay_of_no_time_goes_on_and_one_of_two_seconds_ends_its_dag_run(listed: Listed) -> None:
+def test_040_041_044_a_delay_of_no_time_goes_on_and_one_of_two_seconds_ends_its_dag_run(listed: Listed) -> None:
     run = listed.started["early"]
 
     row = listed.completed(run)
@@ -89,7 +89,7 @@ def test_40_41_44_a_delay_of_no_time_goes_on_and_one_of_two_seconds_ends_its_dag
     assert 1 < waited.total_seconds() <= 2, "what the database says, not when somebody looked"
 
 
-def test_29_a_retry_runs_only_the_item_that_is_missing(listed: Listed) -> None:
+def test_029_a_retry_runs_only_the_item_that_is_missing(listed: Listed) -> None:
     run = listed.started["one of three fails"]
     listed.failed(run)
     assert listed.times(run) == {"each:1:0": 1}, "what cannot succeed any more runs no further item"
@@ -101,7 +101,7 @@ def test_29_a_retry_runs_only_the_item_that_is_missing(listed: Listed) -> None:
     assert listed.times(run) == {"each:1:0": 1, "each:1:1": 1, "each:1:2": 1}
 
 
-def test_32_a_loop_is_a_new_dag_run_for_each_pass(listed: Listed) -> None:
+def test_032_a_loop_is_a_new_dag_run_for_each_pass(listed: Listed) -> None:
     run = listed.started["loops"]
 
     row = listed.completed(run)
@@ -111,7 +111,7 @@ def test_32_a_loop_is_a_new_dag_run_for_each_pass(listed: Listed) -> None:
     assert {listed.dag_run(run, n) for n in range(1, 5)} == {"success"}
 
 
-def test_42_43_a_signal_starts_the_next_dag_run_and_only_its_own_steps_run(listed: Listed) -> None:
+def test_042_043_a_signal_starts_the_next_dag_run_and_only_its_own_steps_run(listed: Listed) -> None:
     run = listed.started["waits"]
     row = listed.at(run, "first_go")
     assert (row["status"], row["state"]["late"], row["n"]) == ("waiting_for_signal", True, 3)
@@ -126,7 +126,7 @@ def test_42_43_a_signal_starts_the_next_dag_run_and_only_its_own_steps_run(liste
     assert row["state"]["one"] == {"n": 1}
 
 
-def test_75_a_deadline_covers_waiting_and_runs_its_handler(listed: Listed) -> None:
+def test_075_a_deadline_covers_waiting_and_runs_its_handler(listed: Listed) -> None:
     run = listed.started["overdue"]
 
     row = listed.failed(run)
