@@ -24,6 +24,23 @@ FROM so_details_staging
 WHERE header_id = :header_id
 ORDER BY baris;
 
+-- name: line_digests(header_id, gudang_kode, lines_per_block)
+-- What `fingerprint.lines_digest` makes of each block of these lines, made where they stand: the same text, byte for byte.
+-- A line whose code is NULL is missing in the text and counted before it, which no text of ours is.
+SELECT SHA2(
+    CONCAT(
+        COUNT(*), '\n',
+        GROUP_CONCAT(
+            baris, '\t', kode_barang, '\t', COALESCE(lot, ''), '\t', COALESCE(gudang_kode, :gudang_kode), '\t',
+            COALESCE(qty_sistem, ''), '\t', COALESCE(qty_fisik, ''), '\t', COALESCE(harga_pokok, ''), '\n'
+            ORDER BY baris SEPARATOR ''
+        )
+    ), 256)
+FROM so_details_staging
+WHERE header_id = :header_id
+GROUP BY baris DIV :lines_per_block
+ORDER BY baris DIV :lines_per_block;
+
 -- name: warehouses(codes)
 -- Which of these warehouses exist, and whether they are active.
 SELECT gudang_kode, aktif FROM gudang WHERE gudang_kode IN :codes;
@@ -124,12 +141,29 @@ WHERE transaksi_id = :transaksi_id
 ORDER BY baris;
 
 -- name: hold_values(transaksi_id)
--- The same, unchanged until the transaction ends: the stock card is made of them. Decimals as text, to be compared.
-SELECT baris, kode_barang, lot, gudang_kode, CAST(qty_sistem AS CHAR), CAST(qty_fisik AS CHAR),
-       CAST(harga_pokok AS CHAR), CAST(selisih_qty AS CHAR), CAST(nilai_debet AS CHAR), CAST(nilai_kredit AS CHAR)
+-- The same, unchanged until the transaction ends: the stock card is made of them.
+SELECT baris, kode_barang, lot, gudang_kode, qty_sistem, qty_fisik, harga_pokok, selisih_qty, nilai_debet, nilai_kredit
 FROM transaksi_values
 WHERE transaksi_id = :transaksi_id
 ORDER BY baris
+LOCK IN SHARE MODE;
+
+-- name: value_digests(transaksi_id, lines_per_block)
+-- What `fingerprint.values_digest` makes of each block of them; unchanged until the transaction ends.
+SELECT SHA2(
+    CONCAT(
+        COUNT(*), '\n',
+        GROUP_CONCAT(
+            baris, '\t', kode_barang, '\t', lot, '\t', gudang_kode, '\t',
+            COALESCE(qty_sistem, ''), '\t', COALESCE(qty_fisik, ''), '\t', COALESCE(harga_pokok, ''), '\t',
+            selisih_qty, '\t', nilai_debet, '\t', nilai_kredit, '\n'
+            ORDER BY baris SEPARATOR ''
+        )
+    ), 256)
+FROM transaksi_values
+WHERE transaksi_id = :transaksi_id
+GROUP BY baris DIV :lines_per_block
+ORDER BY baris DIV :lines_per_block
 LOCK IN SHARE MODE;
 
 -- name: delete_values(transaksi_id)!
@@ -138,7 +172,7 @@ DELETE FROM transaksi_values WHERE transaksi_id = :transaksi_id;
 
 -- name: insert_values(transaksi_id, header_id, gudang_kode, rows)!
 -- The computed columns of this attempt, beside the lines they were computed from. A line that another program changes
--- at this moment is noticed in step 3, which compares every row.
+-- at this moment is noticed in step 3, whose digest covers every row.
 INSERT INTO transaksi_values
     (transaksi_id, baris, kode_barang, lot, gudang_kode, qty_sistem, qty_fisik, harga_pokok, selisih_qty, nilai_debet,
      nilai_kredit)

@@ -90,21 +90,20 @@ class Surprise:
 def surprise(
     header: Header,
     input_hash: str,
-    lines: DataFrame,
     values: DataFrame,
     movements: DataFrame,
     policy: tuple[Decimal | None, Decimal | None],
     totals: tuple[Decimal, Decimal],
 ) -> Surprise:
-    """lines: with effective warehouses; values: with nilai_debet and nilai_kredit; policy: (batas_dokumen,
-    batas_baris); totals: (surplus, shortage)."""
-    late = freshness.late_movement_problems(header, lines, movements)
+    """values: computed lines with effective warehouses; policy: (batas_dokumen, batas_baris); totals: (surplus,
+    shortage)."""
+    late = freshness.late_movement_problems(header, values, movements)
     over = limits.limit_problems(values, *policy)
     exceeded = {problem.kolom for problem in over}
     return Surprise(
         input_hash,
         (*[one for one in over if one.baris is None], *late, *[one for one in over if one.baris is not None]),
-        tuple(freshness.late_movements(header, lines, movements)) if late else (),
+        tuple(freshness.late_movements(header, values, movements)) if late else (),
         policy[0] if limits.DOCUMENT_LIMIT in exceeded else None,
         policy[1] if limits.LINE_LIMIT in exceeded else None,
         *totals,

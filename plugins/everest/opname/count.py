@@ -9,19 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from everest.errors import DocumentRefused, Problem
-from everest.opname import approval, document, freshness
+from everest.opname import approval, document, freshness, limits
 from everest.opname.approval import Surprise
-from everest.opname.header import Header, References
+from everest.opname.header import Header
 from everest.opname.journal import Accounts
 from everest.opname.ports import Books
+from everest.opname.summary import Summary
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from everest.opname.variance import VarianceResult
 
 OPNAME = "OPNAME"
 
@@ -29,7 +31,7 @@ OPNAME = "OPNAME"
 @dataclass(frozen=True)
 class Counted:
     """A document as read in this transaction: the header, and on first use its effective lines and the hash of both.
-    A step that needs no line, as the second one normally does, reads none of the 20,000."""
+    A step that needs no line, as the last two normally do, reads none of the 20,000."""
 
     header: Header
     books: Books
@@ -42,16 +44,31 @@ class Counted:
     def input_hash(self) -> str:
         return document.input_hash(self.header, self.lines, OPNAME)
 
+    @cached_property
+    def values(self) -> DataFrame:
+        """The lines with what they are worth; None on a line that can't be computed."""
+        return self.variance.frame
+
+    @cached_property
+    def variance(self) -> VarianceResult:
+        from everest.opname import variance
+
+        return variance.compute_variance(self.lines)
+
+    def has(self, input_hash: str) -> bool:
+        """Whether this is the content of that hash. The database says yes at once; before a no, the lines are read."""
+        digest = self.books.lines_digest(self.header)
+        if digest is not None and document.input_hash_of(self.header, digest, OPNAME) == input_hash:
+            return True
+        return hash_of(self) == input_hash
+
 
 @dataclass(frozen=True)
 class Computed:
-    """What a valid document says: a frame with selisih_qty, nilai_debet, nilai_kredit, and its two sums in rupiah.
-    accounts: those that were found active. surprise: what a person has to decide first."""
+    """What a valid document says. accounts: those that were found active. surprise: what a person has to decide
+    first."""
 
-    values: DataFrame
-    surplus: Decimal
-    shortage: Decimal
-    baris_selisih: int
+    summary: Summary
     accounts: Accounts
     surprise: Surprise
 
@@ -66,9 +83,12 @@ def read(books: Books, transaksi_id: int) -> Counted:
 
 def check_document(books: Books, header: Header, lines: DataFrame) -> list[Problem]:
     """Every problem that step 1 would find, for a document that is not stored yet (`submit --check`)."""
+    from everest.opname import variance
+
     effective = document.with_header_warehouse(header, lines)
     references = books.references(header, _warehouses(header, effective))
-    _, problems = _computed(header, effective, references)
+    problems = document.validate(header, effective, references)
+    problems += variance.compute_variance(effective).problems
     return [*problems, *document.period_problems(header, books.closed_periods(_periods(header)))]
 
 
@@ -79,12 +99,13 @@ def checked(books: Books, counted: Counted, now: datetime, again: bool = False) 
     warehouses = _warehouses(header, lines)
     periods = _periods(header)
     if again:
-        for period in periods:
-            books.lock_period(period)
-        books.lock_warehouses(warehouses)
+        _lock(books, periods, warehouses)
     references = books.references(header, warehouses)
-    values, data_problems = _computed(header, lines, references, is_known_valid=again)
-    data_problems = [*freshness.future_problems(header, now), *data_problems]
+    data_problems = [
+        *freshness.future_problems(header, now),
+        *document.validate(header, lines, references, is_known_valid=again),
+        *counted.variance.problems,
+    ]
     period_problems = document.period_problems(header, books.closed_periods(periods))
     movements = books.movements_since(header.snapshot_at, warehouses)
     stale = freshness.stale_problems(header, lines, movements)
@@ -95,24 +116,62 @@ def checked(books: Books, counted: Counted, now: datetime, again: bool = False) 
         raise DocumentRefused(f"periode {', '.join(periods)} tutup", problems, 423)
     if stale:
         raise DocumentRefused("hitungan sudah basi, hitung ulang", problems, 409)
-    from everest.opname import variance
+    summary, policy = Summary.of(counted.values), books.limits(header.gudang_kode)
+    surprise = approval.surprise(
+        header, counted.input_hash, counted.values, movements, policy, (summary.surplus, summary.shortage)
+    )
+    return Computed(summary, references.document_accounts, surprise)
 
-    surplus, shortage = totals = variance.totals(values)
-    baris_selisih = sum(map(bool, values["selisih_qty"].tolist()))
+
+def checked_again(
+    books: Books, counted: Counted, input_hash: str, summary: Summary | None, now: datetime
+) -> Computed | None:
+    """`checked` again, under locks, for the content that step 1 found valid; None if it is another by now.
+
+    summary: what step 1 found out about it. Where nothing around the document speaks against it, that is all there is
+    to know and no line is read; otherwise the lines are, to say which of them it is about.
+    """
+    if not counted.has(input_hash):
+        return None
+    computed = None if summary is None else _undisturbed(books, counted.header, input_hash, summary, now)
+    if computed is not None:
+        return computed
+    return checked(books, counted, now, again=True) if hash_of(counted) == input_hash else None
+
+
+def values_stand(books: Books, counted: Counted, input_hash: str, summary: Summary) -> bool:
+    """Whether the accounting document and its lines stand as step 1 wrote them, every row; then they stay so until the
+    commit. As with `Counted.has`, the database may say yes, and before a no the rows are compared here."""
+    header, instant = counted.header, document.posting_instant(counted.header)
+    if not books.hold_document(header, OPNAME, instant):
+        return False
+    if books.hold_values(header) == summary.values_digest:
+        return True
+    return hash_of(counted) == input_hash and books.values_match(header, counted.values)
+
+
+def _undisturbed(books: Books, header: Header, input_hash: str, summary: Summary, now: datetime) -> Computed | None:
+    """The document of this summary if every check of `checked` is quiet, None if one has something to say."""
+    warehouses = sorted({*summary.warehouses, header.gudang_kode})
+    periods = _periods(header)
+    _lock(books, periods, warehouses)
+    references = books.references(header, warehouses)
     policy = books.limits(header.gudang_kode)
-    surprise = approval.surprise(header, counted.input_hash, lines, values, movements, policy, totals)
-    return Computed(values, surplus, shortage, baris_selisih, references.document_accounts, surprise)
+    is_quiet = (
+        not freshness.future_problems(header, now)
+        and document.still_valid(header, references, summary.warehouses, summary.has_free_variance)
+        and not document.period_problems(header, books.closed_periods(periods))
+        and freshness.are_daily_business(header, books.movements_since(header.snapshot_at, warehouses))
+        and limits.are_kept(summary.total, summary.largest, *policy)
+    )
+    nothing = Surprise(input_hash, (), (), None, None, summary.surplus, summary.shortage)
+    return Computed(summary, references.document_accounts, nothing) if is_quiet else None
 
 
-def _computed(
-    header: Header, lines: DataFrame, references: References, is_known_valid: bool = False
-) -> tuple[DataFrame, list[Problem]]:
-    """The lines with their variance, and everything that is wrong with the data."""
-    from everest.opname import variance
-
-    result = variance.compute_variance(lines)
-    problems = document.validate(header, lines, references, is_known_valid=is_known_valid)
-    return result.frame, [*problems, *result.problems]
+def _lock(books: Books, periods: Sequence[str], warehouses: Sequence[str]) -> None:
+    for period in periods:
+        books.lock_period(period)
+    books.lock_warehouses(warehouses)
 
 
 def _periods(header: Header) -> list[str]:

@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from datetime import UTC, datetime, time
-from decimal import DecimalException
-from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from everest.errors import Problem
-from everest.opname.amounts import column_context, misfits, unit
+from everest.opname.fingerprint import lines_digest
 from everest.opname.header import Header as Header
 from everest.opname.header import References as References
 from everest.opname.lines import DECIMAL_COLUMNS as DECIMAL_COLUMNS  # also for those who read and write documents
 from everest.opname.lines import LINE_COLUMNS as LINE_COLUMNS
 from everest.opname.lines import code_flaw as code_flaw
 from everest.opname.lines import columns
-from everest.opname.rules import BEYOND_THE_HASH, RULES, CountedLines
+from everest.opname.rules import BEYOND_THE_HASH, NO_LINES, RULES, CountedLines
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -101,47 +100,35 @@ def validate(
     return sorted(problems, key=lambda problem: (problem.baris or 0, _COLUMN_ORDER.get(problem.kolom, -1)))
 
 
+def still_valid(header: Header, references: References, warehouses: Iterable[str], has_free_variance: bool) -> bool:
+    """`validate` with is_known_valid finds nothing, told without the lines: from their warehouses, and from whether one
+    of them has a variance at no cost."""
+    return (
+        not any(problem for rule in BEYOND_THE_HASH for problem in rule(header, NO_LINES, references))
+        and all(references.warehouses.get(code) for code in warehouses)
+        and (references.allow_zero_cost or not has_free_variance)
+    )
+
+
 def input_hash(header: Header, lines: DataFrame, jenis: str) -> str:
     """SHA-256 (hex) over everything that decides what is posted; the same document always has the same hash.
 
-    The text is JSON, one array per header and line, so no value can be read as two; decimals in column scale, so 10
-    and 10.0000 are the same; NULL and '' differ, except where they mean the same (lot, a NULL warehouse). The order of
-    the rows and of the frame's columns does not matter. Raises ValueError for a decimal that its column can't hold.
+    Header and `fingerprint.lines_digest`, which says how lines count. Raises ValueError for a decimal that its column
+    can't hold.
     """
+    return input_hash_of(header, lines_digest(lines, header.gudang_kode), jenis)
+
+
+def input_hash_of(header: Header, digest: str, jenis: str) -> str:
+    """The same from the digest of the lines. The text is JSON, so no value can be read as two."""
     snapshot_utc = header.snapshot_at.astimezone(UTC).isoformat(timespec="microseconds")
-    canonical: list[Any] = [
+    canonical = [
         header.transaksi_id,
         header.nomer_nota,
         jenis,
         header.gudang_kode,
         posting_instant(header).isoformat() if _has_instant(header) else None,
         snapshot_utc,
+        digest,
     ]
-    baris, kode, lot, gudang = columns(lines, "baris", "kode_barang", "lot", "gudang_kode")
-    rows = zip(
-        map(int, baris),
-        kode,
-        ["" if value is None else value for value in lot],
-        [header.gudang_kode if value is None else value for value in gudang],
-        *(_decimal_texts(lines, name) for name in DECIMAL_COLUMNS),
-        strict=True,
-    )
-    canonical.append(sorted(rows, key=lambda row: row[0]))
     return hashlib.sha256(json.dumps(canonical, separators=(",", ":")).encode()).hexdigest()
-
-
-def _decimal_texts(lines: DataFrame, name: str) -> list[str | None]:
-    precision, scale = DECIMAL_COLUMNS[name]
-    within, step = column_context(precision).quantize, unit(scale)
-    values = columns(lines, name)[0]
-    try:
-        # The whole column in C: nearly every column has no NULL and fits.
-        texts: list[str | None] = list(map(str, map(within, values, repeat(step))))
-        if "NaN" not in "".join(texts):  # type: ignore[arg-type]
-            return texts
-    except (TypeError, DecimalException):
-        pass
-    unfit = misfits(values, precision, scale)
-    if unfit:
-        raise ValueError(f"{name}: {values[unfit[0]]} does not fit DECIMAL({precision},{scale})")
-    return [None if value is None else str(within(value, step)) for value in values]

@@ -8,7 +8,7 @@ the snapshot is late: the frozen quantity did not know it, so a person has to lo
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -71,18 +71,17 @@ def stale_problems(header: Header, lines: DataFrame, movements: DataFrame) -> li
     return _problems(
         lines,
         movements,
-        lambda movement: movement.is_opname and movement.nota != header.nomer_nota,
+        _is_of_another_count(header),
         "hitungan sudah basi: sesudah snapshot barang ini diposting oleh {}; hitung ulang",
     )
 
 
 def late_movement_problems(header: Header, lines: DataFrame, movements: DataFrame) -> list[Problem]:
     """Lines for which another module entered, after the snapshot, a movement dated (WIB) at or before it."""
-    snapshot = wib(header.snapshot_at)
     return _problems(
         lines,
         movements,
-        lambda movement: not movement.is_opname and movement.tanggal_wib <= snapshot,
+        _is_late(header),
         "mutasi terlambat: dicatat sesudah snapshot tetapi bertanggal sebelumnya: {}; perlu persetujuan",
     )
 
@@ -117,15 +116,35 @@ def late_movements(header: Header, lines: DataFrame, movements: DataFrame) -> li
     return sorted(found, key=lambda movement: movement.id)
 
 
+def are_daily_business(header: Header, movements: DataFrame) -> bool:
+    """Whether none of the movements would matter, whichever items were counted: neither function above names a line."""
+    matters = (_is_of_another_count(header), _is_late(header))
+    return not any(is_so(movement) for _, movement in _each(movements) for is_so in matters)
+
+
+def _is_of_another_count(header: Header) -> Callable[[_Movement], bool]:
+    return lambda movement: movement.is_opname and movement.nota != header.nomer_nota
+
+
+def _is_late(header: Header) -> Callable[[_Movement], bool]:
+    snapshot = wib(header.snapshot_at)
+    return lambda movement: not movement.is_opname and movement.tanggal_wib <= snapshot
+
+
+def _each(movements: DataFrame) -> Iterator[tuple[tuple[str, str, str], _Movement]]:
+    """The key and the movement of every row."""
+    names = ("kode_barang", "lot", "gudang_kode", "id", "nomer_nota", "is_opname", "tanggal_wib")
+    for kode, lot, gudang, number, nota, is_opname, tanggal in zip(*columns(movements, *names), strict=True):
+        yield _key(kode, lot, gudang), _Movement(int(number), nota, bool(is_opname), tanggal)
+
+
 def _problems(
     lines: DataFrame, movements: DataFrame, matters: Callable[[_Movement], bool], sentence: str
 ) -> list[Problem]:
     by_key: dict[tuple[str, str, str], list[_Movement]] = defaultdict(list)
-    names = ("kode_barang", "lot", "gudang_kode", "id", "nomer_nota", "is_opname", "tanggal_wib")
-    for kode, lot, gudang, number, nota, is_opname, tanggal in zip(*columns(movements, *names), strict=True):
-        movement = _Movement(int(number), nota, bool(is_opname), tanggal)
+    for key, movement in _each(movements):
         if matters(movement):
-            by_key[_key(kode, lot, gudang)].append(movement)
+            by_key[key].append(movement)
     if not by_key:
         return []
     keys = zip(*columns(lines, "baris", "kode_barang", "lot", "gudang_kode"), strict=True)

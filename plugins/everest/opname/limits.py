@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 DOCUMENT_LIMIT, LINE_LIMIT = "batas_dokumen", "batas_baris"
 
 
+def are_kept(total: Decimal, largest: Decimal, batas_dokumen: Decimal | None, batas_baris: Decimal | None) -> bool:
+    """Whether `limit_problems` is empty, from the document's surplus + shortage and its largest line (rupiah)."""
+    return (batas_dokumen is None or total <= batas_dokumen) and (batas_baris is None or largest <= batas_baris)
+
+
 def limit_problems(
     variance_frame: DataFrame, batas_dokumen: Decimal | None, batas_baris: Decimal | None
 ) -> list[Problem]:

@@ -69,6 +69,11 @@ class Books(Protocol):
 
     def lines(self, header: Header) -> DataFrame: ...
 
+    def lines_digest(self, header: Header) -> str | None:
+        """`fingerprint.lines_digest` of the stored lines, made by the database without handing them out. Equal to that
+        of a valid document, they are its lines; different or None, it says nothing."""
+        ...
+
     def references(self, header: Header, warehouses: Iterable[str]) -> References: ...
 
     def lock_period(self, periode: str) -> str:
@@ -105,9 +110,17 @@ class Books(Protocol):
         """Writes `transaksi` and `transaksi_values`; returns warnings about rows that stood there and differed."""
         ...
 
-    def values_match(self, header: Header, jenis: str, instant: datetime, values: DataFrame) -> bool:
-        """Whether `write_values` would change nothing: the stored document and its lines are these, row by row; then
-        they stay so until the commit."""
+    def hold_document(self, header: Header, jenis: str, instant: datetime) -> bool:
+        """Whether `transaksi` stands as `write_values` wrote it; then it stays so until the commit."""
+        ...
+
+    def hold_values(self, header: Header) -> str | None:
+        """`fingerprint.values_digest` of the stored computed lines, made by the database; they stay as they are until
+        the commit. As with `lines_digest`, only equality means something."""
+        ...
+
+    def values_match(self, header: Header, values: DataFrame) -> bool:
+        """Whether the stored computed lines are these, row by row; they stay so until the commit."""
         ...
 
     def leftovers(self, nomer_nota: str, transaksi_id: int, accounts: Sequence[str]) -> Leftovers: ...
@@ -133,7 +146,7 @@ class Books(Protocol):
     ) -> None: ...
 
     def insert_stock_card(self, posting_id: int, header: Header, instant: datetime) -> None:
-        """The movements of the stored lines, as `stock_card.card_rows` has them; ask `values_match` first."""
+        """The movements of the stored lines, as `stock_card.card_rows` has them; ask `count.values_stand` first."""
         ...
 
     def posted_totals(self, posting_id: int, inventory_account: str) -> PostedTotals: ...

@@ -33,6 +33,9 @@ class CountedLines(NamedTuple):
     harga_pokok: list[Decimal | None]
 
 
+NO_LINES = CountedLines([], [], [], [], [], [], [])
+
+
 def _authorisation(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
     level = header.otorisasi_level
     if level < MIN_AUTHORISATION_LEVEL:
@@ -197,4 +200,5 @@ BEYOND_THE_HASH: tuple[Rule, ...] = (
     _costs,
 )
 """The rules that may answer differently although the document's `input_hash` is the same: they look at who authorised
-it, at master data or at a setting. The others looked at nothing but what the hash covers."""
+it, at master data or at a setting. The others looked at nothing but what the hash covers. Of one that looks at lines,
+`document.still_valid` has to tell the answer without them."""

@@ -12,10 +12,11 @@ from typing import Any
 from everest.errors import DocumentRefused, DuplicateKey, Problem
 from everest.opname import approval, document, journal, stock_card
 from everest.opname.amounts import ZERO_MONEY
-from everest.opname.count import OPNAME, Counted, checked, hash_of, read
+from everest.opname.count import OPNAME, Counted, checked, checked_again, hash_of, read, values_stand
 from everest.opname.document import Header
 from everest.opname.ports import Books, Leftovers, PostingSet, Step
 from everest.opname.stock_card import CardTotals
+from everest.opname.summary import Summary
 
 NO_VARIANCE = "tidak ada selisih"
 APPROVAL = "persetujuan"
@@ -32,10 +33,10 @@ def compute_variance(state: dict[str, Any], step: Step) -> dict[str, Any]:
     counted = read(books, state["transaksi_id"])
     settled = _settled(books, counted)
     if settled is not None:
-        return {"input_hash": counted.input_hash, **settled}
+        return {"input_hash": hash_of(counted), **settled}
     computed = checked(books, counted, step.now)
     header = counted.header
-    warnings = books.write_values(header, OPNAME, document.posting_instant(header), computed.values)
+    warnings = books.write_values(header, OPNAME, document.posting_instant(header), counted.values)
     rules = books.approval_rules()
     kept = state.get(APPROVAL)
     if kept is not None and books.was_refused(header.transaksi_id):
@@ -47,9 +48,7 @@ def compute_variance(state: dict[str, Any], step: Step) -> dict[str, Any]:
     return {
         "input_hash": counted.input_hash,
         APPROVAL: approved,
-        "baris_selisih": computed.baris_selisih,
-        "nilai_lebih": computed.surplus,
-        "nilai_kurang": computed.shortage,
+        **computed.summary.as_state(),
         "peringatan": warnings,
     }
 
@@ -83,26 +82,24 @@ def post_jurnal(state: dict[str, Any], step: Step) -> dict[str, Any]:
     settled = _settled(books, counted)
     if settled is not None:
         return settled
-    if counted.input_hash != state.get("input_hash"):
+    header, input_hash = counted.header, state.get("input_hash") or ""
+    computed = checked_again(books, counted, input_hash, Summary.of_state(state), step.now)
+    if computed is None or not approval.covers(state.get(APPROVAL), computed.surprise):
         return {"_next_step": compute_variance.__name__}
-    computed = checked(books, counted, step.now, again=True)
-    if not approval.covers(state.get(APPROVAL), computed.surprise):
-        return {"_next_step": compute_variance.__name__}
-    header = counted.header
-    instant = document.posting_instant(header)
-    if not books.values_match(header, OPNAME, instant, computed.values):
+    summary = computed.summary
+    if not values_stand(books, counted, input_hash, summary):
         return {"_next_step": compute_variance.__name__}
     leftovers = _leftovers(books, header)
     if leftovers.fingerprint != state.get("sisa_sidik"):
         return {"_next_step": clean_duplicate_notas.__name__}
 
-    accounts = computed.accounts
-    rows = journal.journal_rows(header.nomer_nota, computed.surplus, computed.shortage, accounts)
+    instant, accounts = document.posting_instant(header), computed.accounts
+    rows = journal.journal_rows(header.nomer_nota, summary.surplus, summary.shortage, accounts)
     total = journal.check_balanced(rows)
-    stock_card.check_agreement(rows, CardTotals(computed.surplus, computed.shortage), accounts.persediaan)
+    stock_card.check_agreement(rows, CardTotals(summary.surplus, summary.shortage), accounts.persediaan)
     try:
         posting_id = books.insert_posting(
-            header, step.shadow_id, step.dag_run_id, counted.input_hash, total, computed.baris_selisih
+            header, step.shadow_id, step.dag_run_id, input_hash, total, summary.baris_selisih
         )
     except DuplicateKey:
         # Somebody posted the nota between our look and our insert; look again, it is committed now.
@@ -113,12 +110,12 @@ def post_jurnal(state: dict[str, Any], step: Step) -> dict[str, Any]:
     books.replace_leftovers(leftovers, posting_id)
     books.insert_journal(posting_id, header, instant, rows)
     books.insert_stock_card(posting_id, header, instant)
-    _verify(books, posting_id, total, computed.baris_selisih, accounts.persediaan)
+    _verify(books, posting_id, total, summary.baris_selisih, accounts.persediaan)
     approved = state[APPROVAL] if computed.surprise.reasons else None
     said = [] if approved is None else [Problem(None, APPROVAL, approval.sentence(approved))]
     told = (*said, *computed.surprise.reasons)
-    books.record_attempt(header.transaksi_id, step.n, step.dag_run_id, "COMPLETED", 200, counted.input_hash, told)
-    return _posted(posting_id, header.nomer_nota, total, computed.baris_selisih, approved)
+    books.record_attempt(header.transaksi_id, step.n, step.dag_run_id, "COMPLETED", 200, input_hash, told)
+    return _posted(posting_id, header.nomer_nota, total, summary.baris_selisih, approved)
 
 
 def record_failure(state: dict[str, Any], step: Step, error: Exception) -> None:
@@ -148,7 +145,7 @@ def _settled(books: Books, counted: Counted) -> dict[str, Any] | None:
     header = counted.header
     posted = books.posting_of(header.nomer_nota, header.transaksi_id)
     if posted is not None:
-        if posted.input_hash == counted.input_hash:
+        if counted.has(posted.input_hash):
             return _posted_before(posted)
         raise DocumentRefused(_conflict_sentence(header, posted), code=409)
     older = books.settled_by_older_system(header.nomer_nota)

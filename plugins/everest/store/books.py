@@ -16,6 +16,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from everest.errors import Conflict, Problem, problems_json
+from everest.opname import fingerprint
 from everest.opname.approval import ApprovalRules
 from everest.opname.document import LINE_COLUMNS, Header, References, period_of
 from everest.opname.journal import Accounts, JournalRow
@@ -84,6 +85,15 @@ class MysqlBooks:
 
     def lines(self, header: Header) -> DataFrame:
         return _frame(_all(_ROWS.lines_cursor(self._conn, header_id=header.header_id)), LINE_COLUMNS)
+
+    def lines_digest(self, header: Header) -> str | None:
+        rows = _ROWS.line_digests(
+            self._conn,
+            header_id=header.header_id,
+            gudang_kode=header.gudang_kode,
+            lines_per_block=fingerprint.LINES_PER_BLOCK,
+        )
+        return _whole_digest(rows)
 
     def references(self, header: Header, warehouses: Iterable[str]) -> References:
         accounts = self._document_accounts(header.gudang_kode)
@@ -195,14 +205,19 @@ class MysqlBooks:
             warnings[MAX_WARNINGS:] = [f"dan {len(warnings) - MAX_WARNINGS} lagi"]
         return warnings
 
-    def values_match(self, header: Header, jenis: str, instant: datetime, values: DataFrame) -> bool:
+    def hold_document(self, header: Header, jenis: str, instant: datetime) -> bool:
         row = _QUERIES.hold_accounting_document(self._conn, transaksi_id=header.transaksi_id)
-        ours = (header.nomer_nota, jenis, instant, header.gudang_kode)
-        if row is None or tuple(row.values()) != ours:
-            return False
+        return row is not None and tuple(row.values()) == (header.nomer_nota, jenis, instant, header.gudang_kode)
+
+    def hold_values(self, header: Header) -> str | None:
+        rows = _ROWS.value_digests(
+            self._conn, transaksi_id=header.transaksi_id, lines_per_block=fingerprint.LINES_PER_BLOCK
+        )
+        return _whole_digest(rows)
+
+    def values_match(self, header: Header, values: DataFrame) -> bool:
         stored = _all(_ROWS.hold_values_cursor(self._conn, transaksi_id=header.transaksi_id))
-        # As text in column scale, on both sides: to make a Decimal of 120,000 texts only to compare it takes longer.
-        return list(stored) == list(zip(*(_as_read(values[name].tolist()) for name in VALUE_COLUMNS), strict=True))
+        return list(stored) == list(zip(*columns(values, *VALUE_COLUMNS), strict=True))
 
     # ---------------------------------------------------------------------------------------------- leftovers
 
@@ -341,9 +356,10 @@ def line_frame(rows: Sequence[tuple[Any, ...]]) -> DataFrame:
     return _frame(rows, LINE_COLUMNS)
 
 
-def _as_read(column: list[Any]) -> list[Any]:
-    """A column as the driver hands it out where the query casts decimals to text."""
-    return [str(value) if isinstance(value, Decimal) else value for value in column]
+def _whole_digest(blocks: Iterable[tuple[str | None]]) -> str | None:
+    """None if the database could not say it of every block."""
+    digests = [digest for (digest,) in blocks]
+    return None if None in digests else fingerprint.digest_of_blocks(map(str, digests))
 
 
 def _json(value: Sequence[Any] | None) -> str | None:

@@ -37,7 +37,7 @@ def found(
 ) -> Surprise:
     rows = pd.DataFrame([MOVEMENT | one for one in movements], columns=list(MOVEMENT), dtype=object)
     values = compute_variance(LINES).frame
-    return approval.surprise(HEADER, input_hash, LINES, values, rows, policy, (Decimal("3000.00"), Decimal("5001.00")))
+    return approval.surprise(HEADER, input_hash, values, rows, policy, (Decimal("3000.00"), Decimal("5001.00")))
 
 
 def said(outcome: Any, evidence: str) -> Decision:

@@ -271,13 +271,18 @@ HASH = input_hash(header(), HASHED, "OPNAME")
 
 def test_the_hash_is_that_of_the_agreed_text() -> None:
     # Stored with every posting: a change here would make each posted document look like another one.
+    block = "2\n1\tA\t\tGD-A\t10.0000\t12.0000\t1500.000000\n2\tB\tL1\tGD-B\t7.0000\t\t\n"
+    lines_agreed = sha256(sha256(block))
     agreed = (
-        '[940795,"SO-2026-08-0012","OPNAME","GD-A","2026-08-14T16:30:00","2026-08-14T01:00:00.000000+00:00",['
-        '[1,"A","","GD-A","10.0000","12.0000","1500.000000"],'
-        '[2,"B","L1","GD-B","7.0000",null,null]]]'
+        '[940795,"SO-2026-08-0012","OPNAME","GD-A","2026-08-14T16:30:00","2026-08-14T01:00:00.000000+00:00",'
+        f'"{lines_agreed}"]'
     )
 
-    assert hashlib.sha256(agreed.encode()).hexdigest() == HASH
+    assert sha256(agreed) == HASH
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def test_the_hash_does_not_depend_on_how_the_same_document_is_held() -> None:

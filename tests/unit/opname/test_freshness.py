@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from everest.opname.freshness import late_movement_problems, stale_problems
+from everest.opname.freshness import are_daily_business, late_movement_problems, stale_problems
 from tests.unit.opname.tables import header, lines, said
 
 HEADER = header(nomer_nota="SO-1", snapshot_at=datetime(2026, 8, 14, 1, 0, tzinfo=UTC))
@@ -109,3 +109,15 @@ def test_many_movements_of_one_item_are_counted_instead_of_listed() -> None:
 def test_no_movements_at_all_leave_the_count_fresh() -> None:
     assert stale_problems(HEADER, LINES, movements()) == []
     assert late_movement_problems(HEADER, LINES, movements()) == []
+
+
+def test_movements_that_concern_nobody_are_daily_business_whichever_items_were_counted() -> None:
+    own = "71 | A | '' | GD-A | SO-1 | opname | 2026-08-14 07:00:00"
+    later = "72 | A | '' | GD-A | BELI-1 | BELI | 2026-08-14 08:00:01"
+    late = "73 | Z | '' | GD-A | BELI-2 | BELI | 2026-08-14 08:00:00"
+    other = "74 | Z | '' | GD-A | SO-2 | opname | 2026-08-14 09:00:00"
+
+    assert are_daily_business(HEADER, movements())
+    assert are_daily_business(HEADER, movements(own, later))
+    assert not are_daily_business(HEADER, movements(own, late))
+    assert not are_daily_business(HEADER, movements(later, other))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everest.opname.amounts import COST, MONEY, QTY, fits, misfits
-from everest.opname.document import Header, References, input_hash, validate
+from everest.opname.document import Header, References, input_hash, still_valid, validate
 from everest.opname.lines import are_plain, code_flaw
 from everest.opname.rules import BEYOND_THE_HASH, RULES
 from tests.unit.opname.tables import ACCOUNTS, header, lines, references, said
@@ -46,8 +46,36 @@ def test_a_cost_of_zero_is_looked_at_again_because_a_setting_decides() -> None:
     assert said(validate(header(), counted, references(), is_known_valid=True)) == [(1, "harga_pokok")]
 
 
+@given(
+    level=st.sampled_from([1, 2]),
+    name=st.sampled_from(["sari", " "]),
+    open_warehouses=st.sets(st.sampled_from(["GD-A", "GD-B"])),
+    active_accounts=st.sets(st.sampled_from([ACCOUNTS.persediaan, ACCOUNTS.laba_selisih, ACCOUNTS.rugi_selisih])),
+    free=st.booleans(),
+    allowed=st.booleans(),
+)
+def test_a_summary_of_the_lines_says_whether_anything_is_wrong_as_the_lines_would(
+    level: int, name: str, open_warehouses: set[str], active_accounts: set[str], free: bool, allowed: bool
+) -> None:
+    document = header(otorisasi_level=level, diotorisasi_oleh=name)
+    counted = lines("A | | GD-A | 10 | 12 | 1500", f"B | L1 | GD-B | 7 | 5 | {'0' if free else '0.5'}")
+    master_data = references(
+        warehouses={code: code in open_warehouses for code in ("GD-A", "GD-B")},
+        accounts=dict.fromkeys(active_accounts, True),
+        allow_zero_cost=allowed,
+    )
+
+    problems = validate(document, counted, master_data, is_known_valid=True)
+
+    assert still_valid(document, master_data, ["GD-A", "GD-B"], free) == (problems == [])
+
+
 def test_the_rules_of_the_second_look_are_some_of_the_first() -> None:
     assert set(BEYOND_THE_HASH) < set(RULES)
+    # `still_valid` answers for the two that look at lines; whoever adds a third teaches it that, too.
+    of_lines = {"_line_warehouses", "_costs"}
+    of_the_header = {"_authorisation", "_unreadable", "_header_codes", "_accounts"}
+    assert {rule.__name__ for rule in BEYOND_THE_HASH} == of_lines | of_the_header
 
 
 @given(st.lists(st.text(max_size=5), max_size=6), st.booleans())

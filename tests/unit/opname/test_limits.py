@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from everest.opname.limits import limit_problems
+from hypothesis import given
+from hypothesis import strategies as st
+
+from everest.opname.limits import are_kept, limit_problems
 from everest.opname.variance import compute_variance
 from tests.unit.opname.tables import lines, said
 
@@ -48,3 +51,15 @@ def test_a_limit_of_zero_lets_only_documents_without_value_pass() -> None:
         (1, "batas_baris"),
         (2, "batas_baris"),
     ]
+
+
+LIMITS = st.none() | st.decimals(0, 9000, places=2)
+
+
+@given(LIMITS, LIMITS)
+def test_total_and_largest_line_say_whether_any_limit_is_exceeded(
+    of_the_document: Decimal | None, of_a_line: Decimal | None
+) -> None:
+    quiet = limit_problems(FRAME, of_the_document, of_a_line) == []
+
+    assert are_kept(Decimal("8001.00"), Decimal("5001.00"), of_the_document, of_a_line) == quiet

@@ -1,0 +1,117 @@
+"""The fingerprint of a document's lines: SHA-256 over one canonical text, which the database can make as well.
+
+A later step asks the database for the digest instead of reading 20,000 lines again (`line_digests`, `value_digests` in
+books.sql write the same text). That is safe because the same digest means the same lines, on either side:
+
+- A block of lines is their number and then, ordered by `baris`, each line's fields with a tab between and a newline at
+  its end; a NULL decimal is an empty field, decimals stand in column scale. A value that holds a tab or a newline makes
+  more of them than that number of lines has, so it can't pass for a field or a line.
+- Such a value, and a code that is NULL, is written as JSON here, which begins otherwise. No document of that kind is
+  ever posted; the database's digest of it is simply not ours.
+- Whatever else the database might do differently (a text cut short, a wider column of an older table, another order)
+  ends in another digest. Then the lines are read, and these decide: a digest can only say "the same".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from decimal import DecimalException
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+
+from everest.opname.amounts import MONEY, QTY, column_context, misfits, unit
+from everest.opname.lines import DECIMAL_COLUMNS, columns
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+LINES_PER_BLOCK = 5_000
+"""Lines whose `baris` falls into the same block are one text: below 4 MB with the longest codes, and a packet holds
+16."""
+
+COMPUTED_COLUMNS = {"selisih_qty": QTY, "nilai_debet": MONEY, "nilai_kredit": MONEY}
+
+
+def lines_digest(lines: DataFrame, gudang_kode: str) -> str:
+    """SHA-256 (hex) of the lines: baris, code, lot, warehouse, quantities and cost; `gudang_kode` is the header's.
+
+    The order of the rows and of the frame's columns does not matter, nor does the scale in which a decimal is written;
+    NULL and '' differ, except where they mean the same (lot, a NULL warehouse). Raises ValueError for a decimal that
+    its column can't hold.
+    """
+    return _digest(lines, gudang_kode, DECIMAL_COLUMNS)
+
+
+def values_digest(values: DataFrame) -> str:
+    """The same of computed lines, with variance and value. Raises ValueError if a line is not computed."""
+    if any(None in columns(values, name)[0] for name in COMPUTED_COLUMNS):
+        raise ValueError("a line without a computed value has no digest")
+    return _digest(values, "", DECIMAL_COLUMNS | COMPUTED_COLUMNS)
+
+
+def digest_of_blocks(digests: Iterable[str]) -> str:
+    """The digest of all lines from those of their blocks, in order."""
+    return _sha256("".join(digests))
+
+
+def _digest(lines: DataFrame, gudang_kode: str, decimals: dict[str, tuple[int, int]]) -> str:
+    baris, kode, lot, gudang = columns(lines, "baris", "kode_barang", "lot", "gudang_kode")
+    fields: list[Sequence[Any]] = [
+        list(map(int, baris)),
+        kode,
+        ["" if value is None else value for value in lot],
+        [gudang_kode if value is None else value for value in gudang],
+        *(_texts(lines, name, *column) for name, column in decimals.items()),
+    ]
+    if sorted(fields[0]) != fields[0]:
+        rows = sorted(zip(*fields, strict=True), key=lambda row: row[0])
+        fields = list(zip(*rows, strict=True))
+    number, *texts = fields
+    if not _are_apart(*texts[:3]):
+        return _sha256(json.dumps(list(zip(*fields, strict=True))))
+    written = list(map("\t".join, zip(map(str, number), *texts, strict=True)))
+    return digest_of_blocks(
+        _sha256("\n".join([str(end - start), *written[start:end], ""])) for start, end in _blocks(number)
+    )
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+
+
+def _are_apart(*codes: Sequence[str | None]) -> bool:
+    """Whether no code is NULL or holds what parts fields and lines."""
+    try:
+        text = "".join("".join(column) for column in codes)  # type: ignore[arg-type]
+    except TypeError:  # a NULL
+        return False
+    return "\t" not in text and "\n" not in text
+
+
+def _blocks(numbers: Sequence[int]) -> Iterable[tuple[int, int]]:
+    """Where each block of sorted line numbers begins and ends."""
+    start = 0
+    while start < len(numbers):
+        end = bisect_left(numbers, (numbers[start] // LINES_PER_BLOCK + 1) * LINES_PER_BLOCK, start)
+        yield start, end
+        start = end
+
+
+def _texts(lines: DataFrame, name: str, precision: int, scale: int) -> list[str]:
+    """Decimals in column scale, '' for NULL."""
+    within, step = column_context(precision).quantize, unit(scale)
+    values = columns(lines, name)[0]
+    try:
+        # The whole column in C: nearly every column has no NULL and fits.
+        texts = list(map(str, map(within, values, repeat(step))))
+        if "NaN" not in "".join(texts):
+            return texts
+    except (TypeError, DecimalException):
+        pass
+    unfit = misfits(values, precision, scale)
+    if unfit:
+        raise ValueError(f"{name}: {values[unfit[0]]} does not fit DECIMAL({precision},{scale})")
+    return ["" if value is None else str(within(value, step)) for value in values]
