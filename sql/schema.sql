@@ -134,6 +134,7 @@ CREATE TABLE posting_sets (
     UNIQUE KEY uq_posting_sets_nota (jenis, nomer_nota),
     UNIQUE KEY uq_posting_sets_transaksi (transaksi_id),
     UNIQUE KEY uq_posting_sets_membalik (membalik_id),
+    UNIQUE KEY uq_posting_sets_nomer_nota (nomer_nota),
     KEY ix_posting_sets_nilai (total_debet),
     CONSTRAINT ck_posting_sets_jenis CHECK (jenis IN ('POSTING', 'PEMBALIKAN')),
     CONSTRAINT ck_posting_sets_seimbang CHECK (total_debet = total_kredit AND total_debet >= 0)

@@ -4,7 +4,8 @@ The other end of the story: what a submit puts into the books, a reversal takes 
 queue, DAG `opname_reversal`), so it can fail, wait and be run again like any document. Used by command line and pages.
 
 The workflow's key is `<posting>-<number>`: one posting has one reversal on its way, and a further one only after the
-one before was cancelled. Two requests at once come one after the other on the row of the posting.
+one before was cancelled. Two requests at once come one after the other on the row of the posting, and so do those of
+long notas whose reversals could get the same name.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def request(tx: UnitOfWork, nota: str, who: str, reason: str) -> Requested:
     """
     reason = _reason(reason)
     original = _posting(tx, nota)
-    tx.reversals.lock_posting(original.id)
+    tx.reversals.lock_namesakes(original.nomer_nota)
     _refuse_reversed(tx, original)
     earlier = tx.reversals.requests(original.id)
     open_one = next((one for one in earlier if one.status != "cancelled"), None)

@@ -13,9 +13,10 @@ WHERE p.id = :posting_id;
 -- The warehouse of an accounting document.
 SELECT gudang_kode FROM transaksi WHERE id = :transaksi_id;
 
--- name: lock_posting(posting_id)$
--- Held until the transaction ends: two requests to reverse one posting come one after the other.
-SELECT id FROM posting_sets WHERE id = :posting_id FOR UPDATE;
+-- name: lock_namesakes(notas)
+-- The posting, and every other one whose reversal could get the same name, in one order for all. Held until the
+-- transaction ends: requests to reverse them come one after the other.
+SELECT id FROM posting_sets WHERE nomer_nota LIKE :notas ESCAPE '!' ORDER BY nomer_nota FOR UPDATE;
 
 -- name: reversal_of(posting_id)^
 -- The reversal of a posting.

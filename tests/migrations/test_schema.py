@@ -117,6 +117,13 @@ def test_a_posting_is_reversed_once(connection: Any) -> None:
         builders.insert(connection, "posting_sets", **reversal | {"transaksi_id": 3, "nomer_nota": "SO-1-R2"})
 
 
+def test_a_nota_is_one_posting_whether_it_counts_or_reverses(connection: Any) -> None:
+    posting = builders.insert(connection, "posting_sets", **POSTING)
+    reversal = POSTING | {"jenis": "PEMBALIKAN", "membalik_id": posting, "transaksi_id": 2}
+    with pytest.raises(connection.IntegrityError, match="uq_posting_sets_nomer_nota"):
+        builders.insert(connection, "posting_sets", **reversal)
+
+
 def test_notas_that_differ_in_case_or_accent_are_different_notas(connection: Any) -> None:
     for number, nota in enumerate(("so-1", "SO-1", "SÓ-1"), start=1):
         builders.insert(connection, "posting_sets", **POSTING | {"transaksi_id": number, "nomer_nota": nota})

@@ -66,7 +66,7 @@ _RELAY = {
 _RECORDING = {"document_by_transaksi", "lines", "insert_attempt"}
 _PURGE = "purge_"
 # What the pages do to have a posting reversed; the reversal itself is a task's.
-_ASKING_FOR_REVERSAL = {"posting", "lock_posting", "reversal_of", "requests", "warehouse_of", "nota_is_taken"}
+_ASKING_FOR_REVERSAL = {"posting", "lock_namesakes", "reversal_of", "requests", "warehouse_of", "nota_is_taken"}
 _BEATING = {"beat", "forget_heartbeats"}
 
 _OWNERS = {"demo", "migrations"}

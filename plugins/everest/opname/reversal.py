@@ -28,6 +28,8 @@ MAX_NOTA = 100
 """Characters of the columns nomer_nota."""
 MAX_TEXT = 255
 """Characters of jurnal.keterangan."""
+NEVER_CUT = MAX_NOTA - len("-BALIK9999")
+"""So many characters of a nota are in every name of its reversal; of a longer nota the end may give way."""
 
 _INVENTORY_ROWS = frozenset({1, 4})
 
@@ -83,13 +85,7 @@ def reverse_posting(state: dict[str, Any], step: Step) -> dict[str, Any]:
     settled = _settled(reversals, original, transaksi_id)
     if settled is not None:
         return settled
-    namesake = books.posting_of(nomer_nota, transaksi_id)
-    if namesake is not None and namesake.transaksi_id != transaksi_id:
-        raise DocumentRefused(
-            f"nota {nomer_nota} sudah diposting sebagai dokumen lain (posting {namesake.id}); batalkan pembalikan ini,"
-            " lalu minta lagi: ia mendapat nota lain",
-            code=409,
-        )
+    _refuse_taken_nota(books, nomer_nota, transaksi_id)
     instant = wib(step.now).replace(microsecond=0)
     period = period_of(instant)
     if books.lock_period(period) != "OPEN":
@@ -107,7 +103,9 @@ def reverse_posting(state: dict[str, Any], step: Step) -> dict[str, Any]:
             transaksi_id, nomer_nota, original, step.shadow_id, step.dag_run_id, content
         )
     except DuplicateKey:
-        # Somebody reversed the posting between our look and our insert; look again, it is committed now.
+        # Between our look and our insert somebody reversed the posting, or a count took the nota; look again, it is
+        # committed now.
+        _refuse_taken_nota(books, nomer_nota, transaksi_id)
         settled = _settled(reversals, original, transaksi_id)
         if settled is None:
             raise
@@ -118,6 +116,16 @@ def reverse_posting(state: dict[str, Any], step: Step) -> dict[str, Any]:
     _verify(books, reversals, original, posting_id, rows)
     books.record_attempt(transaksi_id, step.n, step.dag_run_id, "COMPLETED", 200, content, ())
     return _answer(posting_id, nomer_nota, total, original)
+
+
+def _refuse_taken_nota(books: Books, nomer_nota: str, transaksi_id: int) -> None:
+    namesake = books.posting_of(nomer_nota, transaksi_id)
+    if namesake is not None and namesake.transaksi_id != transaksi_id:
+        raise DocumentRefused(
+            f"nota {nomer_nota} sudah diposting sebagai dokumen lain (posting {namesake.id}); batalkan pembalikan ini,"
+            " lalu minta lagi: ia mendapat nota lain",
+            code=409,
+        )
 
 
 def _settled(reversals: Reversals, original: PostingSet, transaksi_id: int) -> dict[str, Any] | None:

@@ -57,6 +57,8 @@ def examine(conn: Connection, queries: Any, statements: Sequence[str]) -> Findin
             findings.differences.append(f"{view[1]} is a table; needed is a view of that name. Rename the table.")
         table = Table.declared_by(statement)
         if table and table.name in existing:
+            for later in statements:
+                table.with_key_of(later)
             Examination(conn, queries, table, existing[table.name], findings).run()
     return findings
 

@@ -13,6 +13,7 @@ from typing import Any
 CREATE_TABLE = re.compile(r"CREATE TABLE IF NOT EXISTS (\w+) \(\n(.*)\n\)", re.DOTALL)
 COLUMN = re.compile(r"(\w+) (\w+(?:\([\d,]+\))?) ?(.*)")
 KEY = re.compile(r"(?:(UNIQUE )?KEY (\w+)|(PRIMARY) KEY) \(([\w, ]+)\)")
+ADD_KEY = re.compile(r"ALTER TABLE (\w+) ADD ((UNIQUE )?KEY (\w+) \((.+)\));")
 CHECK = re.compile(r"CONSTRAINT (\w+) CHECK \((.*)\)")
 LISTED = re.compile(r"(\w+) IN \((.*)\)")
 TYPE = re.compile(r"(\w+)(?:\((.*)\))?(.*)")
@@ -72,6 +73,12 @@ class Table:
             else:
                 raise ValueError(f"{table.name}: not a column, key or CHECK on one line: {line}")
         return table
+
+    def with_key_of(self, statement: str) -> None:
+        """Takes in a key that a later statement adds to the table."""
+        if (added := ADD_KEY.fullmatch(statement)) and added[1] == self.name:
+            columns = tuple(column.strip() for column in added[5].split(","))
+            self.keys[added[4]] = Key(columns, bool(added[3]), added[2])
 
     def allowed_values(self, column: str) -> frozenset[str]:
         """The values that a CHECK of ours lists for a column; empty = no list."""

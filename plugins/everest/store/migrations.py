@@ -21,11 +21,10 @@ from everest.errors import EverestError
 from everest.settings import MysqlUrl, mysql_url
 from everest.store.adoption import examine
 from everest.store.database import SQL_DIR, Connection, connect, load_queries, transaction, typed_errors
-from everest.store.declared import Table
+from everest.store.declared import ADD_KEY, Table
 
 MIGRATIONS_DIR = SQL_DIR / "migrations"
 FILE_NAME = re.compile(r"(\d{4})_[a-z0-9_]+\.sql")
-ADD_KEY = re.compile(r"ALTER TABLE (\w+) ADD KEY (\w+) \((.+)\);")
 STATEMENT_END = re.compile(r";\s*(--.*)?$")
 
 # Oldest servers with window functions and CHECKs that are enforced.
@@ -190,7 +189,7 @@ def is_there(queries: Any, conn: Connection, statement: str) -> bool:
     """Whether the key that a statement adds stands already, under its name and on its columns: in a schema that was
     made from sql/schema.sql it does."""
     added = ADD_KEY.fullmatch(statement)
-    return added is not None and queries.key_columns(conn, table=added[1], key=added[2]) == added[3]
+    return added is not None and queries.key_columns(conn, table=added[1], key=added[4]) == added[5]
 
 
 def refusal(schema: str, differences: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from everest.opname.journal import JournalRow
 from everest.opname.ports import PostingSet
+from everest.opname.reversal import NEVER_CUT
 from everest.store.database import Connection, last_insert_id, load_queries, typed_errors
 
 _QUERIES = load_queries("reversal")
@@ -45,8 +46,11 @@ class MysqlReversals:
         row = _QUERIES.posting(self._conn, posting_id=posting_id)
         return None if row is None else PostingSet(**row)
 
-    def lock_posting(self, posting_id: int) -> None:
-        _QUERIES.lock_posting(self._conn, posting_id=posting_id)
+    def lock_namesakes(self, nomer_nota: str) -> None:
+        """One request at a time for a posting, and for all others whose reversal could get the same nota."""
+        beginning = nomer_nota[:NEVER_CUT].replace("!", "!!").replace("%", "!%").replace("_", "!_")
+        any_end = "%" if len(nomer_nota) > NEVER_CUT else ""
+        list(_QUERIES.lock_namesakes(self._conn, notas=beginning + any_end))
 
     def reversal_of(self, posting_id: int) -> PostingSet | None:
         row = _QUERIES.reversal_of(self._conn, posting_id=posting_id)

@@ -6,7 +6,7 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal as D
 from typing import Any
@@ -21,6 +21,7 @@ from everest.intake.submission import Line as Counted
 from everest.opname.workflow import REVERSE_OPNAME
 from everest.reversal import Requested
 from everest.settings import MysqlUrl, Settings
+from everest.store.books import MysqlBooks
 from everest.store.reversals import MysqlReversals
 from everest.workflow import control
 from everest.workflow.engine import Leave
@@ -390,6 +391,89 @@ def test_a_count_that_took_the_nota_of_a_reversal_on_its_way_keeps_it(
         control.cancel(tx, REVERSE_OPNAME, first.workflow_id, "dewi", "nota terpakai")
     again = reverse(back, document.nomer_nota)
     assert again.nomer_nota == f"{document.nomer_nota}-BALIK2"
+
+
+@pytest.mark.parametrize("first_is", ["the count", "the reversal"])
+def test_a_count_and_a_reversal_of_one_nota_that_commit_at_the_same_moment_are_one_posting(
+    walker: Walker, backwards: Backwards, connection: Any, monkeypatch: pytest.MonkeyPatch, first_is: str
+) -> None:
+    """Other warehouses and other months: no lock in common, and each has looked before the other one committed."""
+    document = posted(walker, connection)
+    back = backwards()
+    requested = ask(back, document.nomer_nota)
+    august = datetime(2026, 8, 31, 5, tzinfo=UTC)
+    count = counted(
+        connection, [Line("Z")], nomer_nota=requested.nomer_nota, gudang_kode="GD-Z", diotorisasi_at=august
+    )
+    counting, reversing = walker.claim(count.shadow_id), back.claim(requested.shadow_id)
+    for name in ("compute_variance", "clean_duplicate_notas"):
+        walker.step(counting, name)
+    inserted, rival_inserts = threading.Event(), threading.Event()
+
+    def stopping(books: type, is_first: bool) -> None:
+        original = books.insert_posting
+
+        def insert(self: Any, *arguments: Any) -> Any:
+            if not is_first:
+                rival_inserts.set()
+                return original(self, *arguments)
+            posting_id = original(self, *arguments)
+            inserted.set()
+            assert rival_inserts.wait(30), "the rival has looked, and found the nota free"
+            return posting_id
+
+        monkeypatch.setattr(books, "insert_posting", insert)
+
+    stopping(MysqlBooks, first_is == "the count")
+    stopping(MysqlReversals, first_is == "the reversal")
+    with ThreadPoolExecutor(2) as pool:
+        first, rival = (walker.dag_run, counting), (back.dag_run, reversing)
+        if first_is == "the reversal":
+            first, rival = rival, first
+        posting = pool.submit(*first)
+        assert inserted.wait(30)
+        other = pool.submit(*rival)
+        posting.result()
+        other.result()
+    outcomes = {one.shadow_id: builders.shadow(connection, one.shadow_id) for one in (count, requested)}
+
+    wins, loses = (count, requested) if first_is == "the count" else (requested, count)
+    assert outcomes[wins.shadow_id]["worker_status"] == "COMPLETED"
+    assert (outcomes[loses.shadow_id]["worker_status"], outcomes[loses.shadow_id]["error_code"]) == ("FAILED", 409)
+    sentence = "minta lagi: ia mendapat nota lain" if first_is == "the count" else "nota sebuah pembalikan"
+    assert sentence in outcomes[loses.shadow_id]["error"]
+    assert builders.books(connection).postings == 2
+    assert builders.books(connection).agree
+
+
+def test_two_long_notas_reversed_at_once_get_names_of_their_own(
+    walker: Walker, backwards: Backwards, connection: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both give way at the end, so that both would be NNN...-BALIK."""
+    notas = ["N" * 99 + end for end in "12"]
+    for number, nota in enumerate(notas):
+        posted(walker, connection, Line(f"L{number}"), nomer_nota=nota, gudang_kode=f"GD-{number}")
+    start = threading.Barrier(2)
+    looked = threading.Barrier(2)
+    real = MysqlReversals.nota_is_taken
+
+    def looking(self: MysqlReversals, nomer_nota: str) -> bool:
+        taken = real(self, nomer_nota)
+        with suppress(threading.BrokenBarrierError):
+            looked.wait(1)  # both have looked before either has written, if they can
+        return taken
+
+    def one(nota: str) -> Requested:
+        reverser = backwards()
+        start.wait()
+        return ask(reverser, nota)
+
+    with monkeypatch.context() as patch, ThreadPoolExecutor(2) as pool:
+        patch.setattr(MysqlReversals, "nota_is_taken", looking)
+        requested = list(pool.map(one, notas))
+
+    assert sorted(one.nomer_nota[-7:] for one in requested) == ["-BALIK2", "N-BALIK"]
+    assert all(backwards().post(one.shadow_id) == "COMPLETED" for one in requested)
 
 
 def test_a_nota_of_a_hundred_characters_can_be_reversed(walker: Walker, backwards: Backwards, connection: Any) -> None:
