@@ -69,6 +69,7 @@ class Worker:
         self._watched: Watched | None = None
         self._bugs = 0
         self._cancelled = False
+        self._subscription = ""
         self._database_backoff = Backoff(settings.retry_max)
 
     def run(self) -> None:
@@ -113,12 +114,24 @@ class Worker:
                 if time.monotonic() - checked_at >= settings.check_every.total_seconds():
                     topology.ensure(connection, settings.amqp_url, settings.management)
                     checked_at = time.monotonic()
+            self._wait_for_the_end(connection, channel)
             self._look(connection, channel, Delivery.last_look)
             if self._held is not None:
                 log.info("%s: stopping; the delivery it holds goes back to the queue", self._name)
         finally:
             self._let_go()
             broker.close_quietly(connection)
+
+    def _wait_for_the_end(self, connection: pika.BlockingConnection, channel: BlockingChannel) -> None:
+        """Of the run at work, where the site wants that: then no message of a job we began goes back to the queue."""
+        if not self._settings.stop_wait:
+            return
+        channel.basic_cancel(self._subscription)
+        give_up_at = time.monotonic() + self._settings.stop_wait.total_seconds()
+        while self._held is not None and self._held[1].has_a_run and time.monotonic() < give_up_at:
+            self._vitals.turn(self._name)
+            connection.process_data_events(time_limit=self._listen_s())
+            self._look(connection, channel, Delivery.advance)
 
     def _subscribe(self, connection: pika.BlockingConnection) -> BlockingChannel:
         channel = connection.channel()
@@ -129,7 +142,7 @@ class Worker:
             self._cancelled = True
 
         channel.add_on_cancel_callback(cancelled)
-        channel.basic_consume(topology.JOBS_QUEUE, self._receive)
+        self._subscription = channel.basic_consume(topology.JOBS_QUEUE, self._receive)
         return channel
 
     def _receive(self, _channel: Any, method: Any, properties: pika.BasicProperties, body: bytes) -> None:
@@ -200,6 +213,9 @@ class Worker:
         if verdict.outcome is Outcome.ACK:
             channel.basic_ack(tag)
             log.info("%s: acked: %s", self._name, verdict.why)
+        elif verdict.outcome is Outcome.PUT_BACK:
+            channel.basic_nack(tag, requeue=True)
+            log.debug("%s: put back: %s", self._name, verdict.why)
         else:
             topology.ensure_dead_letters(connection)  # a rejection into nothing would lose the message
             channel.basic_reject(tag, requeue=False)
@@ -261,11 +277,16 @@ def consume(settings: Settings, stop: threading.Event) -> None:
     for thread in threads:
         thread.start()
     log.info("consuming %s with %s workers", topology.JOBS_QUEUE, len(threads))
-    vitals.know(state=ACTIVE, workers=len(threads), metrics_port=port)
+    vitals.know(
+        state=ACTIVE,
+        workers=len(threads),
+        metrics_port=port,
+        foreign_jobs="take" if settings.takes_foreign_jobs else "leave",
+    )
     vitals.meter.set(metrics.WORKERS, len(threads))
     # this thread has nothing else to do until it is told to stop
     Pulse(vitals, Database(settings.mysql, settings.mysql_timeout).transaction).run(stop)
-    give_up_at = time.monotonic() + STOP_WITHIN_S
+    give_up_at = time.monotonic() + settings.stop_wait.total_seconds() + STOP_WITHIN_S
     for thread in threads:
         thread.join(max(0.0, give_up_at - time.monotonic()))
     api.close()

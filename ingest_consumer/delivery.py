@@ -33,6 +33,9 @@ DAG_STATE_TTL_S = 2.0
 OWN_LOOK_S = 1.0
 """While a run is at work: a delivery looks so often by itself, and at once when the watch wakes it."""
 REFUSED_PAUSE_S = 60.0
+LEFT_PAUSE_S = 1.0
+"""Before a message goes back to the queue for another program: long enough that two idle ones do not throw it to and
+fro, and nothing beside the seconds that a document takes."""
 
 
 class Outcome(Enum):
@@ -40,6 +43,10 @@ class Outcome(Enum):
 
     ACK = "ack"
     REJECT = "reject"
+    PUT_BACK = "put back"
+
+
+_ENDS = {Outcome.ACK: "acked", Outcome.REJECT: "dead_lettered", Outcome.PUT_BACK: "put_back"}
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,7 @@ class Verdict:
 
     @property
     def how(self) -> str:
-        return self.ended or ("acked" if self.outcome is Outcome.ACK else "dead_lettered")
+        return self.ended or _ENDS[self.outcome]
 
 
 class DagGate:
@@ -111,6 +118,7 @@ class Delivery:
         self._received_at = means.clock()
         self._dag_not_ready_since: float | None = None
         self._not_before = 0.0
+        self._is_left = False
         self._backoff = Backoff(means.settings.retry_max)
 
     @property
@@ -127,6 +135,11 @@ class Delivery:
     def look_now(self) -> None:
         """What it waits for is over, somebody says: the next look is due."""
         self._not_before = 0.0
+
+    @property
+    def has_a_run(self) -> bool:
+        """Whether it waits for the end of a DAG run."""
+        return self._run is not None
 
     def advance(self) -> Verdict | None:
         """One look. None = still held. Raises what the database raises; Airflow's troubles stay inside."""
@@ -178,7 +191,9 @@ class Delivery:
         if row.worker_status == "PENDING":
             return self._pending(message, row)
         if row.worker_status == "PROCESSING":
-            if not announces_same_run(message, row) or row.dag_run_id is None:
+            if row.dag_run_id is None:
+                return Verdict(Outcome.ACK, f"another program is at work on shadow row {row.id}")
+            if not announces_same_run(message, row):
                 return Verdict(Outcome.ACK, f"stale duplicate: {row.dag_run_id} owns shadow row {row.id}")
             self._run = (row.dag_id or OPNAME_POSTING, row.dag_run_id)
             return None
@@ -192,6 +207,8 @@ class Delivery:
                 return Verdict(Outcome.REJECT, f"announces run {message.n}, but shadow row {row.id} has none before it")
             return Verdict(Outcome.ACK, f"stale duplicate: shadow row {row.id} announces {row.dag_run_id}")
         if row.dag_run_id is None:
+            if not self._means.settings.takes_foreign_jobs:
+                return self._leave(row)
             run_id = shadow.dag_run_id(OPNAME_POSTING, row.transaksi_id, row.workflow_id, row.id, 1)
             if message.dag_run_id not in (None, run_id):
                 return Verdict(Outcome.REJECT, f"announces {message.dag_run_id}, the first run is {run_id}")
@@ -206,6 +223,14 @@ class Delivery:
         if won:
             self._run, self._claimed = (dag_id, run_id), True
         return None  # won or lost: the next look reads the row again
+
+    def _leave(self, row: Shadow) -> Verdict | None:
+        """A job that nobody has begun, on a site where the older worker begins them (decision 0043)."""
+        if self._is_left:
+            return Verdict(Outcome.PUT_BACK, f"shadow row {row.id} is left to another program")
+        self._is_left = True
+        self.pause(LEFT_PAUSE_S)
+        return None
 
     def _dag_not_ready(self, message: Message, row: Shadow, dag_id: str) -> Verdict | None:
         """Before the CAS: a run of a paused DAG would stay queued for ever, so the message waits instead of the row."""

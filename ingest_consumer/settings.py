@@ -59,6 +59,8 @@ class Settings:
     poll: the shortest pause between two looks at the rows of the runs that are waited for (watch.py).
     dag_wait: how long a delivery waits for a paused, missing or broken DAG before it is postponed for `dag_postpone`.
     heartbeat: seconds; every blocking call is bounded well below it, or the broker would cut the connection.
+    takes_foreign_jobs: whether jobs that another program wrote and nobody has begun are ours to begin (decision 0043).
+    stop_wait: how long a worker that is to stop waits for the end of the run it holds, before it gives it back.
     consumer_endpoint, relay_endpoint: where each answers for its metrics and health; off by default.
     """
 
@@ -78,6 +80,8 @@ class Settings:
     relay_poll: timedelta = timedelta(milliseconds=150)
     relay_batch: int = 50
     check_every: timedelta = timedelta(minutes=1)
+    takes_foreign_jobs: bool = True
+    stop_wait: timedelta = timedelta(0)
     consumer_endpoint: Endpoint = field(default_factory=Endpoint)
     relay_endpoint: Endpoint = field(default_factory=Endpoint)
 
@@ -136,6 +140,10 @@ class Settings:
         ):
             problems.append("EVEREST_AMQP_URL must look like amqp://user:password@host:port/vhost")
 
+        foreign_jobs = env.get("EVEREST_FOREIGN_JOBS") or "take"
+        if foreign_jobs not in ("take", "leave"):
+            problems.append(f"EVEREST_FOREIGN_JOBS={foreign_jobs!r}: must be take or leave")
+
         heartbeat = int(number("EVEREST_HEARTBEAT_S", 60, 2, 600))
         airflow_timeout = number("EVEREST_AIRFLOW_TIMEOUT_S", min(10, heartbeat / 4), 0.1, heartbeat / 2, whole=False)
         mysql_timeout = number("EVEREST_MYSQL_TIMEOUT_S", min(10, heartbeat // 2), 1, heartbeat / 2)
@@ -157,6 +165,8 @@ class Settings:
             relay_poll=timedelta(milliseconds=number("EVEREST_RELAY_POLL_MS", 150, 10, 10_000)),
             relay_batch=int(number("EVEREST_RELAY_BATCH", 50, 1, 1000)),
             check_every=timedelta(seconds=number("EVEREST_CHECK_EVERY_S", 60, 1, 3600)),
+            stop_wait=timedelta(seconds=number("EVEREST_STOP_WAIT_S", 0, 0, 86_400)),
+            takes_foreign_jobs=foreign_jobs == "take",
             consumer_endpoint=Endpoint(metrics_address, int(number("EVEREST_METRICS_PORT_CONSUMER", 0, 0, 65_535))),
             relay_endpoint=Endpoint(metrics_address, int(number("EVEREST_METRICS_PORT_RELAY", 0, 0, 65_535))),
         )

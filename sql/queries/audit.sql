@@ -99,12 +99,17 @@ WHERE p.id > :after AND p.id <= :upto
 ORDER BY p.id;
 
 -- name: journal_without_posting(after, upto)
--- Rows that say OPNAME and belong to no posting set, and rows that name one that does not exist or is another nota's.
+-- Rows that say OPNAME and belong to no posting set, rows that name one that does not exist or is another nota's, and
+-- rows of a program that does not say, for a document that a posting set has, on its accounts: posted a second time.
 SELECT j.id AS jurnal_id, j.posting_id, j.nomer_nota, j.kode_akun, j.debet, j.kredit
 FROM jurnal j
 LEFT JOIN posting_sets p ON p.id = j.posting_id
 WHERE j.id > :after AND j.id <= :upto
   AND ((j.posting_id IS NULL AND j.sumber = 'OPNAME')
+       OR (j.posting_id IS NULL AND j.sumber = ''
+           AND EXISTS (SELECT 1 FROM posting_sets d JOIN jurnal dj ON dj.posting_id = d.id
+                       WHERE d.transaksi_id = j.transaksi_id AND d.nomer_nota = j.nomer_nota
+                         AND dj.kode_akun = j.kode_akun))
        OR (j.posting_id IS NOT NULL
            AND (p.id IS NULL OR NOT (j.transaksi_id <=> p.transaksi_id) OR NOT (j.nomer_nota <=> p.nomer_nota))))
 ORDER BY j.id;
@@ -116,6 +121,9 @@ FROM kartu_stok k
 LEFT JOIN posting_sets p ON p.id = k.posting_id
 WHERE k.id > :after AND k.id <= :upto
   AND ((k.posting_id IS NULL AND k.sumber = 'OPNAME')
+       OR (k.posting_id IS NULL AND k.sumber = ''
+           AND EXISTS (SELECT 1 FROM posting_sets d
+                       WHERE d.transaksi_id = k.transaksi_id AND d.nomer_nota = k.nomer_nota))
        OR (k.posting_id IS NOT NULL
            AND (p.id IS NULL OR NOT (k.transaksi_id <=> p.transaksi_id) OR NOT (k.nomer_nota <=> p.nomer_nota))))
 ORDER BY k.id;

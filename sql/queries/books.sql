@@ -89,11 +89,14 @@ WHERE (p.jenis IN ('POSTING', 'PEMBALIKAN') AND p.nomer_nota = :nomer_nota) OR p
 ORDER BY p.transaksi_id = :transaksi_id DESC, p.id
 LIMIT 1;
 
--- name: settled_by_older_system(nomer_nota)$
--- A job of this nota that an older system completed: it has no workflow of ours.
-SELECT id
+-- name: job_of_older_system(nomer_nota)^
+-- A job of this nota that an older system completed (it has no workflow of ours), else one that it is at work on (no
+-- DAG run owns it). One statement: between two it could go from the one to the other unseen.
+SELECT id AS shadow_id, worker_status
 FROM rabbit_publish_shadow
-WHERE nomer_nota = :nomer_nota AND worker_status = 'COMPLETED' AND workflow_id IS NULL
+WHERE nomer_nota = :nomer_nota
+  AND ((worker_status = 'COMPLETED' AND workflow_id IS NULL) OR (worker_status = 'PROCESSING' AND dag_run_id IS NULL))
+ORDER BY worker_status = 'PROCESSING', id
 LIMIT 1;
 
 -- name: correctors(transaksi_id)

@@ -39,6 +39,18 @@ class PostingSet:
 
 
 @dataclass(frozen=True)
+class OlderJob:
+    """A job that an older system took for itself: it posts without a posting set, and knows no DAG run."""
+
+    shadow_id: int
+    worker_status: str
+
+    @property
+    def is_completed(self) -> bool:
+        return self.worker_status == "COMPLETED"
+
+
+@dataclass(frozen=True)
 class Leftovers:
     """Rows that an unfinished attempt left behind: their ids, the months they stand in, and a fingerprint of their
     content by which a later step sees that they are still the same."""
@@ -102,8 +114,8 @@ class Books(Protocol):
 
     def posting_of(self, nomer_nota: str, transaksi_id: int) -> PostingSet | None: ...
 
-    def settled_by_older_system(self, nomer_nota: str) -> int | None:
-        """The job that an older system completed without a posting set."""
+    def job_of_older_system(self, nomer_nota: str) -> OlderJob | None:
+        """The job of this nota that an older system completed without a posting set, or is at work on."""
         ...
 
     def write_values(self, header: Header, jenis: str, instant: datetime, values: DataFrame) -> list[str]:

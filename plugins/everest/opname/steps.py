@@ -141,18 +141,25 @@ def record_failure(state: dict[str, Any], step: Step, error: Exception) -> None:
 
 
 def _settled(books: Books, counted: Counted) -> dict[str, Any] | None:
-    """The answer for a nota that stands in the books already, None if it does not. Raises 409 for another content."""
+    """The answer for a nota that stands in the books already, None if it does not. Raises 409 for another content, and
+    while an older system is at work on it."""
     header = counted.header
     posted = books.posting_of(header.nomer_nota, header.transaksi_id)
     if posted is not None:
         if counted.has(posted.input_hash):
             return _posted_before(posted)
         raise DocumentRefused(_conflict_sentence(header, posted), code=409)
-    older = books.settled_by_older_system(header.nomer_nota)
+    older = books.job_of_older_system(header.nomer_nota)
     if older is None:
         return None
+    if not older.is_completed:
+        raise DocumentRefused(
+            f"nota {header.nomer_nota} sedang dikerjakan sistem lama (pekerjaan {older.shadow_id}); tunggu sampai"
+            " selesai, lalu jalankan ulang",
+            code=409,
+        )
     answer = {
-        "message": f"nota {header.nomer_nota} sudah diposting oleh sistem lama (pekerjaan {older})",
+        "message": f"nota {header.nomer_nota} sudah diposting oleh sistem lama (pekerjaan {older.shadow_id})",
         "posting_id": None,
         "total_debet": str(ZERO_MONEY),
         "total_kredit": str(ZERO_MONEY),

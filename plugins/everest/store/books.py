@@ -21,7 +21,7 @@ from everest.opname.approval import ApprovalRules
 from everest.opname.document import LINE_COLUMNS, Header, References, period_of
 from everest.opname.journal import Accounts, JournalRow
 from everest.opname.lines import columns
-from everest.opname.ports import Leftovers, PostedTotals, PostingSet
+from everest.opname.ports import Leftovers, OlderJob, PostedTotals, PostingSet
 from everest.opname.stock_card import CardTotals
 from everest.settings import Settings
 from everest.store.database import Connection, last_insert_id, load_queries, typed_errors
@@ -161,9 +161,9 @@ class MysqlBooks:
         row = _QUERIES.posting_of(self._conn, nomer_nota=nomer_nota, transaksi_id=transaksi_id)
         return None if row is None else PostingSet(**row)
 
-    def settled_by_older_system(self, nomer_nota: str) -> int | None:
-        found = _QUERIES.settled_by_older_system(self._conn, nomer_nota=nomer_nota)
-        return None if found is None else int(found)
+    def job_of_older_system(self, nomer_nota: str) -> OlderJob | None:
+        row = _QUERIES.job_of_older_system(self._conn, nomer_nota=nomer_nota)
+        return None if row is None else OlderJob(**row)
 
     # ----------------------------------------------------------------------------------------- computed lines
 

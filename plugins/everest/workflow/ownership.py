@@ -108,7 +108,8 @@ def take_over(tx: Transaction, definition: Definition, shadow_id: int, take_runn
         raise Conflict("the workflow was compensated and cannot run again")
     current = tx.runs.shadow(pointer.carrier(run), lock=True)
     if current is not None and current.worker_status == "PROCESSING" and not take_running:
-        raise Conflict(f"DAG run {run.dag_run_id} is at work on the document")
+        who = f"DAG run {ticket.dag_run_id}" if ticket.dag_run_id else "another program"
+        raise Conflict(f"{who} is at work on the document")
     if run.status == "failed":
         run.status = "running"
     run.n = max(run.n, ticket.n) + 1

@@ -102,6 +102,23 @@ def journal_of_a_posting_that_is_not_there(books: Books) -> str:
     return f"jurnal {books.journal_row(nomer_nota='SISA-2', posting_id=987654, urutan=1)} nota SISA-2"
 
 
+def journal_of_a_document_that_an_older_worker_posted_again(books: Books) -> str:
+    document = books.post()
+    row = books.journal_row(nomer_nota=document.nomer_nota, transaksi_id=document.transaksi_id, sumber="")
+    return f"jurnal {row} nota {document.nomer_nota}"
+
+
+def card_of_a_document_that_an_older_worker_posted_again(books: Books) -> str:
+    document = books.post()
+    again = {"nomer_nota": document.nomer_nota, "transaksi_id": document.transaksi_id}
+    long_ago = datetime(2026, 1, 5, tzinfo=UTC)
+    row = builders.movement(
+        books.conn, "GANDA", masuk="1", tanggal_wib=datetime(2026, 1, 5), created_at=long_ago, **again
+    )
+    books.conn.commit()
+    return f"kartu stok {row} nota {document.nomer_nota}"
+
+
 def card_leftover(books: Books) -> str:
     now = datetime.now(UTC)
     row = builders.movement(
@@ -268,6 +285,8 @@ def purged_letters(books: Books) -> str:
         ("completed_is_posted_once", books_without_completed),
         ("rows_belong_to_their_posting", journal_leftover),
         ("rows_belong_to_their_posting", journal_of_a_posting_that_is_not_there),
+        ("rows_belong_to_their_posting", journal_of_a_document_that_an_older_worker_posted_again),
+        ("rows_belong_to_their_posting", card_of_a_document_that_an_older_worker_posted_again),
         ("rows_belong_to_their_posting", card_leftover),
         ("rows_belong_to_their_posting", card_row_of_another_nota),
         ("reversal_mirrors_original", reversal_of_a_posting_that_is_gone),

@@ -1,0 +1,157 @@
+"""Both systems on one queue and one database: the stand-in for the old worker as processes, ours with a stand-in for
+Airflow whose tasks are the real ones."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from everest.settings import MysqlUrl
+from everest.store import database as store
+from everest.workflow.engine import Ticket
+from ingest_consumer.settings import Settings
+from tests import builders
+from tests.builders import Document, Line
+from tests.fake_airflow import FakeAirflow
+from tests.integration.opname.walk import Walker
+from tests.queue_fixtures import airflow, rows, running, settings, vhost
+from tests.queue_rig import ROOT, Vhost, until
+
+__all__ = ["airflow", "rows", "running", "settings", "vhost"]
+
+OLD_WORKER = Path(__file__).with_name("old_worker.py")
+TASKS_AT_ONCE = 2
+
+
+@pytest.fixture
+def tasks(database: MysqlUrl, airflow: FakeAirflow) -> Iterator[None]:
+    """DAG runs that are triggered run through their steps, two at a time."""
+    mine = threading.local()
+    walkers: list[Walker] = []
+
+    def dag_run(run_id: str, conf: dict[str, Any]) -> None:
+        if not hasattr(mine, "walker"):
+            mine.walker = Walker(database)
+            walkers.append(mine.walker)
+        mine.walker.dag_run(Ticket.from_conf(run_id, conf))
+
+    with ThreadPoolExecutor(TASKS_AT_ONCE) as pool:
+
+
+        def trigger(run_id: str, conf: dict[str, Any]) -> None:
+            pool.submit(dag_run, run_id, conf)
+
+        airflow.on_trigger = trigger
+        yield
+    for walker in walkers:
+        walker.close()
+
+
+class OldWorker:
+    """One process of the old worker."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.said: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.said.append(line)
+
+    def is_posting(self) -> bool:
+        return any(line.startswith("posting") for line in self.said)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self._reader.join()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def old_worker(settings: Settings, vhost: Vhost) -> Iterator[Callable[..., OldWorker]]:
+    started: list[OldWorker] = []
+    mysql = settings.mysql
+    login = f"{quote(mysql.user)}:{quote(mysql.password, safe='')}"
+    url = f"mysql://{login}@{mysql.host}:{mysql.port}/{mysql.schema}"
+
+    def start(*arguments: str) -> OldWorker:
+        command = [sys.executable, str(OLD_WORKER), vhost.amqp_url, url, *arguments]
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        one = OldWorker(process)
+        started.append(one)
+        until(lambda: one.said, "the old worker started")
+        assert one.said[0] == "ready\n", one.said
+        return one
+
+    yield start
+    for one in started:
+        one.kill()
+
+
+@dataclass
+class Site:
+    """What the web application does: it stores a document, and publishes its message itself."""
+
+    connection: Any
+    vhost: Vhost
+    numbers: Iterator[int]
+
+    def submit(self, lines: Sequence[Line] | None = None, **header: Any) -> Document:
+        """A document over items of its own, so that no count makes another one stale."""
+        number = next(self.numbers)
+        made = lines or (Line(f"A{number}", "10", "12", "1500.00"), Line(f"B{number}", "7", "5", f"{number}.505"))
+        return builders.document(self.connection, made, nomer_nota=f"SO-{number:04}", **header)
+
+    def publish(self, documents: Sequence[Document]) -> None:
+        for document in documents:
+            self.vhost.publish(document.message)
+
+    def statuses(self) -> list[str]:
+        found = builders.rows(self.connection, "SELECT worker_status FROM rabbit_publish_shadow")
+        return [row["worker_status"] for row in found]
+
+    def all_completed(self) -> bool:
+        return set(self.statuses()) == {"COMPLETED"}
+
+    def posted_by_old(self) -> set[str]:
+        found = builders.rows(self.connection, "SELECT DISTINCT nomer_nota FROM jurnal WHERE posting_id IS NULL")
+        return {row["nomer_nota"] for row in found}
+
+    def posted_by_new(self) -> set[str]:
+        return {row["nomer_nota"] for row in builders.rows(self.connection, "SELECT nomer_nota FROM posting_sets")}
+
+    def books(self) -> dict[str, tuple[Any, ...]]:
+        """By nota, whoever posted it: journal rows, stock-card rows, debit, and the movement of inventory in both."""
+        sums = """
+            SELECT j.nomer_nota, j.baris, j.debet, j.persediaan, k.baris AS kartu, k.nilai
+            FROM (SELECT nomer_nota, COUNT(*) AS baris, SUM(debet) AS debet,
+                         SUM(IF(kode_akun = '1010030030', debet - kredit, 0)) AS persediaan
+                  FROM jurnal GROUP BY nomer_nota) j
+            JOIN (SELECT nomer_nota, COUNT(*) AS baris, SUM(nilai) AS nilai FROM kartu_stok GROUP BY nomer_nota) k
+              ON k.nomer_nota = j.nomer_nota
+        """
+        found = builders.rows(self.connection, sums)
+        return {row["nomer_nota"]: tuple(row.values())[1:] for row in found}
+
+
+@pytest.fixture
+def site(database: MysqlUrl, vhost: Vhost) -> Iterator[Site]:
+    vhost.declare()
+    with closing(store.connect(database)) as conn:
+        yield Site(conn, vhost, itertools.count(1))
