@@ -66,7 +66,10 @@ STAGE_SECONDS = Metric(
 
 # ------------------------------------------------------------------------------------------------------ consumer
 DELIVERIES = _counter(
-    "consumer_deliveries", (CONSUMER,), "Deliveries let go: acked, dead_lettered, postponed, handed_over, put_back", "outcome"
+    "consumer_deliveries",
+    (CONSUMER,),
+    "Deliveries let go: acked, dead_lettered, postponed, handed_over, put_back",
+    "outcome",
 )
 HELD = _gauge("consumer_deliveries_held", (CONSUMER,), "Deliveries held just now")
 WORKERS = _gauge("consumer_workers", (CONSUMER,), "Deliveries that this process can hold at once")

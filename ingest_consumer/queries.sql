@@ -25,7 +25,8 @@ WHERE s.id IN :shadow_ids;
 -- PENDING -> PROCESSING by the run the row announces (NULL for a foreign row).
 UPDATE rabbit_publish_shadow
 SET worker_status = 'PROCESSING', worker_at = UTC_TIMESTAMP(6), attempts = attempts + 1,
-    dag_id = :dag_id, dag_run_id = :dag_run_id, n = :n, handed_over_at = NULL, handed_over_body = NULL
+    dag_id = :dag_id, dag_run_id = :dag_run_id, n = :n, dead_lettered_at = NULL, handed_over_at = NULL,
+    handed_over_body = NULL
 WHERE id = :shadow_id AND worker_status = 'PENDING' AND dag_run_id <=> :expected_dag_run_id;
 
 -- name: mark_dead_lettered!

@@ -261,9 +261,11 @@ ORDER BY s.id
 LIMIT :size;
 
 -- name: letters_owed(grace_s)^
--- How many letters must lie in the dead-letter queue at least, and how many are still on their way there.
+-- How many letters must lie in the dead-letter queue at least, and how many are still on their way there. Failures
+-- from before us (decision 0044) have a mark and no letter.
 SELECT (SELECT COUNT(*) FROM rabbit_publish_shadow
-        WHERE worker_status = 'FAILED' AND dead_lettered_at <= UTC_TIMESTAMP(6) - INTERVAL :grace_s SECOND) AS dokumen,
+        WHERE worker_status = 'FAILED' AND dead_lettered_at > '1970-01-02'
+          AND dead_lettered_at <= UTC_TIMESTAMP(6) - INTERVAL :grace_s SECOND) AS dokumen,
        (SELECT COUNT(*) FROM outbox WHERE exchange = 'everest.jobs.dlx' AND published_at IS NULL) AS di_jalan;
 
 -- name: jobs_at_work(after, grace_s, size)

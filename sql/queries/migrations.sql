@@ -23,6 +23,10 @@ ON DUPLICATE KEY UPDATE name = VALUES(name), checksum = VALUES(checksum), statem
 -- name: finish(version, checksum)!
 UPDATE schema_migrations SET checksum = :checksum, applied_at = UTC_TIMESTAMP(6) WHERE version = :version;
 
+-- name: tolerate_zero_dates()!
+-- Any ALTER of a table is refused while one of its columns has the default '0000-00-00', which older tables do have.
+SET SESSION sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION';
+
 -- name: bound_lock_waits()!
 -- The server's own default waits up to a year for a table another session holds.
 SET SESSION lock_wait_timeout = 60;

@@ -41,12 +41,13 @@ LIMIT :batch;
 
 -- name: lost_messages(lost_after_s, requeue_every_s, foreign_before, batch)
 -- PENDING for long, and nothing in the outbox that would still bring it. A foreign row has neither run nor outbox row,
--- whether it says PUBLISHED or not; its created_at is an instant of its writer's zone.
+-- whether it says PUBLISHED or not; its created_at is an instant of its writer's zone. Rows that stood there before us
+-- are marked (decision 0044): a person decides about them.
 SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.workflow_id, r.workflow, s.worker_status, s.worker_at,
        s.dag_id, s.dag_run_id, s.n, s.requeued_at
 FROM rabbit_publish_shadow s
 LEFT JOIN workflow_runs r ON r.id = s.workflow_id
-WHERE s.worker_status = 'PENDING'
+WHERE s.worker_status = 'PENDING' AND s.dead_lettered_at IS NULL
   AND (s.worker_at <= UTC_TIMESTAMP(6) - INTERVAL :lost_after_s SECOND
        OR (s.worker_at IS NULL AND s.created_at <= :foreign_before))
   AND (s.requeued_at IS NULL OR s.requeued_at <= UTC_TIMESTAMP(6) - INTERVAL :requeue_every_s SECOND)

@@ -220,12 +220,12 @@ def test_all_differences_of_all_tables_are_named_at_once_and_each_names_what_men
         ") DEFAULT CHARSET=utf8mb4;\n",
     )
     message = refusal(empty_schema)
-    differences = [line.strip() for line in message.splitlines()[1:]]
+    differences = [line.strip() for line in message.splitlines() if line.startswith("  - ")]
     assert {line.split()[1] for line in differences} == {"jurnal", "kartu_stok", "rabbit_publish_shadow"}
     assert len(differences) == 2 + 1 + 4 + 1
     assert "worker_status enum('PENDING','PROCESSING','FAILED','COMPLETED'): lacks CANCELLED, WAITING" in message
 
-    # What the sentences say is enough.
+    # What the sentences say is enough, one by one and in one statement per table.
     for statement in re.findall(r"ALTER TABLE [^;]*;", message):
         shape.run(empty_schema, statement + "\n")
     assert migrate(empty_schema, lambda line: None)
@@ -308,6 +308,65 @@ def test_accounts_of_a_site_keep_their_names_and_state(empty_schema: MysqlUrl) -
         ("Pendapatan lain", 0)
     ]
     assert shape.query(empty_schema, "SELECT COUNT(*) FROM akun") == [(3,)]
+
+
+SHADOW = f"""
+CREATE TABLE rabbit_publish_shadow (
+    id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
+    transaksi_id BIGINT NULL,
+    nomer_nota VARCHAR(100) {BIN} NULL,
+    payload LONGTEXT NULL,
+    publish_status VARCHAR(20) NOT NULL DEFAULT 'PENDING',
+    worker_status VARCHAR(20) NOT NULL DEFAULT 'PENDING'
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
+INSERT INTO rabbit_publish_shadow (worker_status) VALUES ('PENDING'), ('PROCESSING'), ('COMPLETED'), ('FAILED');
+"""
+
+
+@pytest.mark.parametrize("has_the_column", [False, True])
+def test_jobs_of_before_us_that_failed_or_stayed_pending_are_marked_and_told(
+    empty_schema: MysqlUrl, has_the_column: bool
+) -> None:
+    """Decision 0044: no letter is written for an old failure, and no document of years ago is posted by itself."""
+    added = "ALTER TABLE rabbit_publish_shadow ADD COLUMN dead_lettered_at DATETIME(6) NULL;\n"
+    shape.run(empty_schema, SHADOW + (added if has_the_column else ""))
+    lines: list[str] = []
+    migrate(empty_schema, lines.append)
+    shape.run(empty_schema, "INSERT INTO rabbit_publish_shadow (worker_status) VALUES ('FAILED');\n")
+    migrate(empty_schema, lines.append)
+
+    before = datetime(1970, 1, 1)
+    assert shape.query(
+        empty_schema, "SELECT worker_status, dead_lettered_at FROM rabbit_publish_shadow ORDER BY id"
+    ) == [
+        ("PENDING", before),
+        ("PROCESSING", None),
+        ("COMPLETED", None),
+        ("FAILED", before),
+        ("FAILED", None),
+    ]
+    told = [line for line in lines if line.startswith("rabbit_publish_shadow exists already: holds")]
+    assert [re.sub(r".*holds (1 jobs that are \w+), the oldest is (\d);.*", r"\1 \2", line) for line in told] == [
+        "1 jobs that are FAILED 4",
+        "1 jobs that are PENDING 1",
+        "1 jobs that are PROCESSING 2",
+    ]
+
+
+def test_dates_with_a_zero_are_named_and_a_default_of_zero_is_only_a_habit(empty_schema: MysqlUrl) -> None:
+    zero = "'0000-00-00 00:00:00'"
+    made = JURNAL.replace("tanggal_wib DATETIME NOT NULL", f"tanggal_wib DATETIME NOT NULL DEFAULT {zero}")
+    habits = "SET SESSION sql_mode = '';\n"
+    shape.run(empty_schema, habits + made + f"UPDATE jurnal SET tanggal_wib = {zero} WHERE id = 2;\n")
+
+    message = refusal(empty_schema)
+    assert (
+        "jurnal holds dates with a zero in tanggal_wib: 1 rows, id = 2. UPDATE jurnal SET tanggal_wib = '...'"
+        in message
+    )
+    shape.run(empty_schema, "UPDATE jurnal SET tanggal_wib = '2025-12-31' WHERE id = 2;\n")
+    assert migrate(empty_schema, lambda line: None)
+    assert shape.query(empty_schema, "SELECT COUNT(*) FROM jurnal WHERE sumber = 'LAMA'") == [(2,)]
 
 
 def test_a_table_where_a_view_of_ours_belongs_is_refused(empty_schema: MysqlUrl) -> None:

@@ -113,6 +113,8 @@ def _table(job: Job) -> Table:
         table.add_row("reversed by", _safe(f"{job.dibalik_nota} ({posted})"))
     if job.worker_status == "FAILED":
         letter = output.wib(job.dead_lettered_at) or "on its way"
+        if job.dead_lettered_at and job.dead_lettered_at.year == 1970:
+            letter = "none: it had failed before Everest came"
         table.add_row("dead letter", "none: a person refused it" if job.error_code == 403 else letter)
     return table
 

@@ -6,7 +6,9 @@ mends it, because converting a large table is a decision about somebody else's w
 
 Rows that stand in `jurnal` and `kartu_stok` are the older system's: `sumber` becomes 'LAMA' and never stays 'OPNAME'
 (which would make them look like leftovers of ours). Rows that break a CHECK stay as they are and are reported: where
-a posting_id tells ours from theirs the CHECK is added for our rows only, elsewhere the migration is refused.
+a posting_id tells ours from theirs the CHECK is added for our rows only, elsewhere the migration is refused. Jobs that
+stand in `rabbit_publish_shadow` FAILED or PENDING are marked: nothing of ours begins them or writes their dead letters by
+itself (decision 0044).
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ ONLY_READ = frozenset({"gudang", "akun_gudang", "kebijakan_selisih"})
 
 ROWS_NAMED = 5
 
+DATED = re.compile(r"date(time|stamp)?\b|timestamp\b")
+
 
 @dataclass
 class Findings:
@@ -46,6 +50,8 @@ class Findings:
     statements: dict[str, list[str]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     differences: list[str] = field(default_factory=list)
+    mendings: dict[str, list[str]] = field(default_factory=dict)
+    """By table: what mends several differences in one ALTER."""
 
 
 def examine(conn: Connection, queries: Any, statements: Sequence[str]) -> Findings:
@@ -91,10 +97,11 @@ class Examination:
         self.compare_columns()
         self.compare_keys()
         self.compare_checks()
+        self.compare_dates()
         statements = self.relabel()
         if self.additions:
             statements.append(f"ALTER TABLE {self.name} {', '.join(self.additions)}")
-        statements += self.afterwards
+        statements += [*self.afterwards, *self.mark_jobs()]
         if statements:
             self.findings.statements[self.name] = statements
 
@@ -192,6 +199,36 @@ class Examination:
         self.note(f"labels {count} rows of an older system 'LAMA' that said 'OPNAME'")
         return [f"UPDATE {self.name} SET sumber = 'LAMA' WHERE {ours}"]  # nosec B608
 
+    def mark_jobs(self) -> list[str]:
+        """An old failure is no letter of ours, and what was left PENDING years ago is not posted without a person."""
+        if self.name != "rabbit_publish_shadow":
+            return []
+        theirs = "worker_status IN ('PENDING', 'FAILED')"
+        theirs += " AND dead_lettered_at IS NULL" if "dead_lettered_at" in self.actual else ""
+        theirs += " AND dag_run_id IS NULL" if "dag_run_id" in self.actual else ""
+        jobs = "worker_status IN ('PENDING', 'PROCESSING', 'FAILED')"
+        counted = self.all(f"SELECT worker_status, COUNT(*), MIN(id) FROM {self.name} WHERE {jobs} GROUP BY 1")  # nosec B608
+        for status, count, oldest in sorted(counted):
+            self.note(f"holds {count} jobs that are {status}, the oldest is {oldest}; look at them before you start")
+        if not self.value(f"SELECT COUNT(*) FROM {self.name} WHERE {theirs}"):  # nosec B608
+            return []
+        # Without the column's own condition where the statement before has just added it.
+        return [f"UPDATE {self.name} SET dead_lettered_at = {BEFORE_US} WHERE {theirs}"]  # nosec B608
+
+    def compare_dates(self) -> None:
+        """A date with a zero in it is none: nobody can say in which month such a row stands. (A default of zero is only
+        the other program's habit.)"""
+        for name, actual in self.actual.items():
+            if name not in self.table.columns or not DATED.match(actual["Type"]):
+                continue
+            where = f"FROM {self.name} WHERE DAY({name}) = 0 OR MONTH({name}) = 0"  # nosec B608
+            if count := self.value(f"SELECT COUNT(*) {where}"):
+                nothing = "NULL" if "NULL" in self.table.columns[name].tail.replace("NOT NULL", "") else "'...'"
+                self.refuse(
+                    f"holds dates with a zero in {name}: {self.named(count, where)}",
+                    f"UPDATE {self.name} SET {name} = {nothing} WHERE DAY({name}) = 0 OR MONTH({name}) = 0;",
+                )
+
     def rows_breaking(self, expression: str) -> str:
         if set(re.findall(r"\w+", expression)) & (self.table.columns.keys() - self.actual.keys()):
             return ""  # a column we add, with a default that fits
@@ -256,6 +293,9 @@ class Examination:
         self.findings.notes.append(f"{self.name} exists already: {text}")
 
     def refuse(self, text: str, remedy: str) -> None:
+        alter = f"ALTER TABLE {self.name} "
+        if remedy.startswith(alter) and "..." not in remedy:
+            self.findings.mendings.setdefault(self.name, []).append(remedy.removeprefix(alter).removesuffix(";"))
         self.findings.differences.append(f"{self.name} {text}. {remedy}")
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from everest.errors import EverestError
 from everest.settings import MysqlUrl, mysql_url
-from everest.store.adoption import examine
+from everest.store.adoption import Findings, examine
 from everest.store.database import SQL_DIR, Connection, connect, load_queries, transaction, typed_errors
 from everest.store.declared import ADD_KEY, Table
 
@@ -73,11 +73,12 @@ def migrate(url: MysqlUrl, report: Report = print, directory: Path = MIGRATIONS_
         check_server(queries.server(conn))
         with turn(conn, queries, url.schema):
             queries.bound_lock_waits(conn)
+            queries.tolerate_zero_dates(conn)
             queries.create_memory(conn)
             pending = still_to_do(migrations, remembered(conn, queries))
             findings = examine(conn, queries, [text for file, done in pending for text, _ in file.statements[done:]])
             if findings.differences:
-                raise MigrationError(refusal(url.schema, findings.differences))
+                raise MigrationError(refusal(url.schema, findings))
             for note in findings.notes:
                 report(note)
             for migration, done in pending:
@@ -192,12 +193,25 @@ def is_there(queries: Any, conn: Connection, statement: str) -> bool:
     return added is not None and queries.key_columns(conn, table=added[1], key=added[4]) == added[5]
 
 
-def refusal(schema: str, differences: Sequence[str]) -> str:
-    listed = "\n".join(f"  - {difference}" for difference in differences)
-    return (
-        f"{schema} holds tables that do not fit; nothing was changed. Let their owner mend these"
-        f" (SET time_zone = '+00:00' first), then migrate again:\n{listed}"
-    )
+def refusal(schema: str, findings: Findings) -> str:
+    """All that does not fit, each with what mends it, and the same in one ALTER per table."""
+    lines = [
+        (
+            f"{schema} holds tables that do not fit; nothing was changed. Let their owner mend these"
+            " (SET time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES' first), then migrate again:"
+        )
+    ]
+    lines += [f"  - {difference}" for difference in findings.differences]
+    several = {table: parts for table, parts in findings.mendings.items() if len(parts) > 1}
+    if findings.mendings:
+        lines.append(
+            "Another engine, character set or type rebuilds its table, and nobody can write to it meanwhile: do it on a"
+            " copy first, then in a quiet hour (docs/existing-installations.md)."
+        )
+    if several:
+        lines.append("All of a table in one statement, so that it is rebuilt once:")
+    lines += [f"  ALTER TABLE {table} {', '.join(parts)};" for table, parts in several.items()]
+    return "\n".join(lines)
 
 
 def check_server(server: dict[str, Any]) -> None:

@@ -48,7 +48,6 @@ def tasks(database: MysqlUrl, airflow: FakeAirflow) -> Iterator[None]:
 
     with ThreadPoolExecutor(TASKS_AT_ONCE) as pool:
 
-
         def trigger(run_id: str, conf: dict[str, Any]) -> None:
             pool.submit(dag_run, run_id, conf)
 

@@ -5,6 +5,7 @@ Whoever posts a document, the books end with it exactly once.
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 from collections.abc import Callable, Iterable
@@ -131,7 +132,9 @@ def test_switched_over_in_the_middle_of_a_backlog_with_an_old_worker_killed_and_
     until(lambda: site.statuses().count("COMPLETED") == 40, "the old worker posts again")
     assert {document.nomer_nota for document in new} <= site.posted_by_old()
 
-    builders.write_lines(site.connection, bad.header_id, [Line("A41", "10", "12", "1500.00"), Line("B41", "7", "5", "41.505")])
+    builders.write_lines(
+        site.connection, bad.header_id, [Line("A41", "10", "12", "1500.00"), Line("B41", "7", "5", "41.505")]
+    )
     assert everest(settings, monkeypatch, "rerun", bad.nomer_nota)[0] == 0
     running.relay(settings)
     until(site.all_completed, "the rerun document completed")
@@ -178,7 +181,9 @@ def test_a_second_job_of_a_document_that_the_old_worker_is_at_work_on_is_refused
     assert builders.books(connection) == builders.NOTHING_POSTED
 
     with connection.cursor() as cursor:
-        cursor.execute("UPDATE rabbit_publish_shadow SET worker_status = 'COMPLETED' WHERE id = %s", (document.shadow_id,))
+        cursor.execute(
+            "UPDATE rabbit_publish_shadow SET worker_status = 'COMPLETED' WHERE id = %s", (document.shadow_id,)
+        )
     connection.commit()
     with walker.database.transaction() as tx:
         jobs.rerun(tx.conn, second, "dewi")
@@ -196,6 +201,23 @@ def test_the_old_worker_takes_no_job_of_a_document_that_ours_has_begun(walker: W
         with connection.cursor() as cursor:
             assert cursor.execute(TAKE, (shadow_id,)) == 0
         connection.commit()
+
+
+def test_a_job_of_before_us_is_taken_when_its_message_comes_and_its_failure_has_its_letter(
+    site: Site, vhost: Vhost, running: Running, settings: Settings, tasks: None
+) -> None:
+    """The mark that it stood there before us (decision 0044) keeps only the reconciler away from it."""
+    document = site.submit([Line("Z", "1", None)])
+    with site.connection.cursor() as cursor:
+        cursor.execute("UPDATE rabbit_publish_shadow SET dead_lettered_at = '1970-01-01'")
+    site.connection.commit()
+    site.publish([document])
+    running.consumer(settings)
+
+    (letter,) = vhost.finished()
+    assert json.loads(letter) == document.message
+    job = builders.shadow(site.connection, document.shadow_id)
+    assert (job["worker_status"], job["error_code"], job["dead_lettered_at"].year > 1970) == ("FAILED", 422, True)
 
 
 def test_the_guide_has_the_statement_that_is_tested() -> None:

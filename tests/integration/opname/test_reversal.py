@@ -402,9 +402,7 @@ def test_a_count_and_a_reversal_of_one_nota_that_commit_at_the_same_moment_are_o
     back = backwards()
     requested = ask(back, document.nomer_nota)
     august = datetime(2026, 8, 31, 5, tzinfo=UTC)
-    count = counted(
-        connection, [Line("Z")], nomer_nota=requested.nomer_nota, gudang_kode="GD-Z", diotorisasi_at=august
-    )
+    count = counted(connection, [Line("Z")], nomer_nota=requested.nomer_nota, gudang_kode="GD-Z", diotorisasi_at=august)
     counting, reversing = walker.claim(count.shadow_id), back.claim(requested.shadow_id)
     for name in ("compute_variance", "clean_duplicate_notas"):
         walker.step(counting, name)
