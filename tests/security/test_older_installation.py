@@ -1,5 +1,5 @@
-"""An installation of ten years ago is adopted: what stands in the way is named, its owner mends it with what the refusal
-says, nothing is lost, and from then on every program works on it under its own account.
+"""An installation of ten years ago is adopted: what stands in the way is named, its owner mends it with what the
+refusal says, nothing is lost, and from then on every program works on it under its own account.
 
 On a server of its own, because empty sql_mode and latin1 are set for a whole server there.
 """
@@ -147,8 +147,8 @@ def test_an_older_installation_is_refused_by_name_mended_by_its_owner_and_adopte
                 " VALUES (21, 'SO-21', 'GD-B', CURDATE(), NOW(), 2, 'Zoë', NOW())"
             ),
             (
-                "INSERT INTO so_details_staging (header_id, baris, kode_barang, satuan, qty_sistem, qty_fisik, harga_pokok)"
-                " VALUES (LAST_INSERT_ID(), 1, 'A', 'PCS', 10, 12.5, 1500)"
+                "INSERT INTO so_details_staging (header_id, baris, kode_barang, qty_sistem, qty_fisik, harga_pokok)"
+                " VALUES (LAST_INSERT_ID(), 1, 'A', 10, 12.5, 1500)"
             ),
             (
                 "INSERT INTO rabbit_publish_shadow (transaksi_id, nomer_nota, payload, publish_status, created_at)"

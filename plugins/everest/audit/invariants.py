@@ -82,12 +82,12 @@ INVARIANTS = (
     ),
     Invariant(
         key="rows_belong_to_their_posting",
-        sentence="Each journal and stock-card row that says OPNAME belongs to a posting set of the same document, and no"
-        " other program has rows for such a document.",
+        sentence="Each journal and stock-card row that says OPNAME belongs to a posting set of the same document, and"
+        " no other program has rows for such a document.",
         means="an unfinished attempt of an older worker left rows behind, rows were written by hand, or an older worker"
         " posted a document that was posted already.",
-        remedy="post the document of that nota (its posting archives and replaces such rows); where there is none, or it"
-        " is posted, let its owner take the rows out. docs/existing-installations.md has the rule that keeps two"
+        remedy="post the document of that nota (its posting archives and replaces such rows); where there is none, or"
+        " it is posted, let its owner take the rows out. docs/existing-installations.md has the rule that keeps two"
         " workers apart.",
         checks=(
             walked(

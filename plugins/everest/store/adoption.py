@@ -7,8 +7,7 @@ mends it, because converting a large table is a decision about somebody else's w
 Rows that stand in `jurnal` and `kartu_stok` are the older system's: `sumber` becomes 'LAMA' and never stays 'OPNAME'
 (which would make them look like leftovers of ours). Rows that break a CHECK stay as they are and are reported: where
 a posting_id tells ours from theirs the CHECK is added for our rows only, elsewhere the migration is refused. Jobs that
-stand in `rabbit_publish_shadow` FAILED or PENDING are marked: nothing of ours begins them or writes their dead letters by
-itself (decision 0044).
+stand FAILED or PENDING are marked: nothing begins them, or writes their letters, by itself (decision 0044).
 """
 
 from __future__ import annotations
