@@ -4,6 +4,13 @@ VENV := .venv/bin
 # Bytecode is wanted: without it every process compiles what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPATH := $(CURDIR):$(CURDIR)/plugins
+# `make up EXECUTOR=celery WORKERS=2 CONSUMERS=2 STANDBY=1`; only what is said on the command line counts.
+define shape
+ifeq ($$(origin $(1)),command line)
+export EVEREST_STACK_$(1) := $$($(1))
+endif
+endef
+$(foreach name,EXECUTOR WORKERS CONSUMERS STANDBY,$(eval $(call shape,$(name))))
 STACK = $(VENV)/python -m stack
 # down, clean and status must work, or say why not, when there is no environment.
 ANYWAY = $(shell test -x $(VENV)/python && echo $(VENV)/python || echo $(PYTHON)) -m stack

@@ -8,6 +8,7 @@ Found through PYTHONPATH (config/ is on it) or as $AIRFLOW_HOME/config.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 
 # Nothing here is a setting; without this Airflow would copy every name below into its own.
@@ -34,7 +35,8 @@ _FOR_TASKS = (
     "everest.opname.variance",
 )
 # Components that fork: `airflow scheduler` (LocalExecutor), `airflow celery worker`, `airflow dag-processor`.
-_PRELOADS = {"scheduler": _FOR_TASKS, "celery": _FOR_TASKS, "dag-processor": _FOR_PARSING}
+_FORKS_TASKS = os.environ.get("AIRFLOW__CORE__EXECUTOR", "LocalExecutor") == "LocalExecutor"
+_PRELOADS = {"scheduler": _FOR_TASKS if _FORKS_TASKS else (), "celery": _FOR_TASKS, "dag-processor": _FOR_PARSING}
 
 for _name in _PRELOADS.get(sys.argv[1] if len(sys.argv) > 1 else "", ()):
     importlib.import_module(_name)

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+VHOST = "everest"
+CELERY_VHOST = "airflow"
+CELERY = "everest_celery"
 MYSQL_OWNER = "everest_owner"
 MYSQL_ACCOUNTS = (
     "everest_consumer",
@@ -23,15 +26,19 @@ MYSQL_ACCOUNTS = (
 
 @dataclass(frozen=True)
 class BrokerRole:
-    """tags: what it may do in the management interface."""
+    """tags: what it may do in the management interface. vhost: where it has these rights; elsewhere it has none."""
 
     tags: str = ""
     configure: str = "^$"
     write: str = "^$"
     read: str = "^$"
+    vhost: str = VHOST
 
 
 RABBITMQ_OWNER = "everest_owner"
+# What Celery makes: a queue and an exchange per queue of tasks, and its remote control, by which Airflow takes back a
+# task that nobody began. Queues of tasks are called `default` or as a definition says (letters, digits, - and _).
+_CELERYS = r"^([A-Za-z0-9_-]+|celeryev(\..+)?|(.+\.)?(reply\.)?celery\.pidbox)$"
 _ALL_OF_OURS = r"^everest\.jobs\.(x|dlx|q|failed\.dlq)$"
 RABBITMQ_ROLES = {
     # Makes vhosts, for tests; looks at everything.
@@ -54,6 +61,9 @@ RABBITMQ_ROLES = {
     ),
     # Asks the management API how full the queues are: reconciler, pages. No message, in or out.
     "everest_monitor": BrokerRole("monitoring"),
+    # Airflow's tasks on Celery workers: the scheduler puts them in, workers take them out. In a vhost of their own,
+    # where nothing can be done to a job.
+    CELERY: BrokerRole(configure=_CELERYS, write=_CELERYS, read=_CELERYS, vhost=CELERY_VHOST),
     # Another application that announces its documents itself, as the existing web application does.
     "everest_publisher": BrokerRole(write=r"^everest\.jobs\.x$"),
 }
@@ -74,9 +84,11 @@ IDENTITIES = {
     "consumer": Identity("everest_consumer", "everest_consumer"),
     "relay": Identity("everest_relay", "everest_relay"),
     "reconciler": Identity("everest_reconciler", MONITOR),
-    # The pages run in the API server, the tasks are children of the scheduler; parsing DAGs needs no database.
+    # The pages run in the API server, the tasks are children of the scheduler, or of a worker; parsing DAGs needs no
+    # database.
     "airflow-api-server": Identity("everest_pages", MONITOR),
     "airflow-scheduler": Identity("everest_tasks", MONITOR),
+    "airflow-worker": Identity("everest_tasks", MONITOR),
     "airflow-dag-processor": Identity("everest_reader", MONITOR),
     # `up` itself, where it runs a module to its end: as the owner.
     "up": OWNER,

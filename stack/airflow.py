@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import urllib.error
 import urllib.request
@@ -11,20 +10,15 @@ from datetime import datetime
 from importlib.metadata import version
 from typing import Any
 
+from stack import machine
 from stack.accounts import OWNER
 from stack.layout import StackError, write_private
 from stack.manager import render
 from stack.programs import AIRFLOW_USER, PEOPLE, Stack
 
 DAG = "opname_posting"
-TASKS_PER_CORE = 2
 MIGRATE_SECONDS = 300
 WARM_SECONDS = 60
-
-
-def parallelism(cores: int | None = None) -> int:
-    """Task processes at once: 4 on two cores, never more than 6 (measured: more only make each other slower)."""
-    return min(6, max(4, TASKS_PER_CORE * (cores or os.cpu_count() or 2)))
 
 
 def prepare(stack: Stack) -> None:
@@ -40,7 +34,8 @@ def prepare(stack: Stack) -> None:
         root=literal(layout.root),
         home=literal(layout.airflow_home),
         bench_dags=literal(layout.bench_dags),
-        parallelism=parallelism(),
+        parallelism=machine.parallelism(),
+        celery_url=literal(stack.celery_url),
         passwords_file=literal(passwords),
         users=",".join(f"{user}:{role}" for user, role in {AIRFLOW_USER: "admin", **PEOPLE}.items()),
         api_port=stack.ports.airflow,

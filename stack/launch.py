@@ -8,6 +8,7 @@ tasks are not in the scheduler's.
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -26,10 +27,20 @@ def main(name: str) -> None:
         Path(layout.data / "postgresql" / "postmaster.pid").unlink(missing_ok=True)
     stack = Stack.open(layout)
     argv = stack.command(name)
+    if stack.program(name).role == "airflow-worker":
+        argv += ["--queues", _task_queues(stack, name)]
     if name in processes.SERVERS:
         # What they drop where they stand (Erlang's crash dumps) stays out of the checkout. Root may enter any folder.
         os.chdir(layout.data / ("rabbitmq" if name == "epmd" else name))
     os.execvpe(argv[0], argv, stack.environment(name))
+
+
+def _task_queues(stack: Stack, name: str) -> str:
+    """Every queue that a workflow's steps may wait in, with commas."""
+    command = [str(stack.layout.python), "-m", "everest", "workflow", "queues"]
+    return subprocess.run(
+        command, env=stack.environment(name), capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 if __name__ == "__main__":

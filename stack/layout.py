@@ -74,6 +74,10 @@ class Layout:
         return self.local / "ports.json"
 
     @property
+    def shape_file(self) -> Path:
+        return self.local / "shape.json"
+
+    @property
     def site_file(self) -> Path:
         """The EVEREST_ settings that the shell of the last `up` gave to our processes."""
         return self.local / "site.json"

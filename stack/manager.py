@@ -19,7 +19,9 @@ from supervisor.xmlrpc import SupervisorTransport
 
 from stack import processes
 from stack.layout import Layout, StackError, write_private
-from stack.programs import GROUPS, PROGRAMS, Program, Stack
+from stack.programs import Stack
+from stack.roster import GROUPS, Program, programs
+from stack.shape import Shape
 
 TEMPLATES = Path(__file__).with_name("templates")
 GONE = "the process manager does not answer any more; `make up` starts it again"
@@ -49,7 +51,7 @@ def render(template: str, **values: object) -> str:
     )
 
 
-def configuration(layout: Layout) -> str:
+def configuration(layout: Layout, shape: Shape) -> str:
     """supervisord.conf: nothing starts by itself (`up` keeps the order), everything comes back by itself.
 
     Paths are relative to the checkout, where the manager is started: supervisor expands some values once and others
@@ -66,7 +68,8 @@ def configuration(layout: Layout) -> str:
         socket=inside(layout.socket),
     )
     sections = [head]
-    for program in PROGRAMS:
+    every = programs(shape)
+    for program in every:
         sections.append(
             f"[program:{program.name}]\n"
             f"command = {inside(layout.python)} -m stack.launch {program.name}\n"
@@ -76,7 +79,7 @@ def configuration(layout: Layout) -> str:
             f"startretries = {START_RETRIES}\n"
             f"stopsignal = {program.stop_signal}\n"
             f"stopwaitsecs = {program.stop_seconds}\n"
-            "stopasgroup = true\n"
+            f"stopasgroup = {'true' if program.stop_children else 'false'}\n"
             "killasgroup = true\n"
             "redirect_stderr = true\n"
             f"stdout_logfile = {inside(layout.logs)}/{program.name}.log\n"
@@ -84,14 +87,16 @@ def configuration(layout: Layout) -> str:
             "stdout_logfile_backups = 2\n"
         )
     for priority, group in enumerate(GROUPS):
-        members = ",".join(program.name for program in PROGRAMS if program.group == group)
+        members = ",".join(program.name for program in every if program.group == group)
+        if not members:
+            continue
         sections.append(f"[group:{group}]\nprograms = {members}\npriority = {priority}\n")
     return "\n".join(sections)
 
 
-def start(layout: Layout, shell: Mapping[str, str] = os.environ) -> None:
+def start(layout: Layout, shape: Shape, shell: Mapping[str, str] = os.environ) -> None:
     """Starts it in a session of its own and waits until it answers. Raises StackError with its last words."""
-    write_private(layout.manager_config, configuration(layout))
+    write_private(layout.manager_config, configuration(layout, shape))
     env = {key: value for key, value in shell.items() if not key.startswith(("PYTHON", "SUPERVISOR_", "AIRFLOW_"))}
     env |= {processes.MARK: str(layout.root), processes.PROGRAM_MARK: "manager", "PYTHONPATH": str(layout.root)}
     with (layout.logs / "supervisord.out").open("wb") as out:
@@ -113,6 +118,24 @@ def start(layout: Layout, shell: Mapping[str, str] = os.environ) -> None:
         time.sleep(0.1)
     words = (layout.logs / "supervisord.out").read_text(encoding="utf-8", errors="replace").strip()
     raise StackError(f"the process manager did not start: {words[-500:] or 'see .local/logs/supervisord.log'}")
+
+
+def adopt(layout: Layout, shape: Shape) -> None:
+    """Tells the running manager which programs there are now. A group that is no more, or has other members, is
+    stopped; nothing is started."""
+    write_private(layout.manager_config, configuration(layout, shape))
+    try:
+        with _server(layout) as server:
+            ((added, changed, removed),) = server.reloadConfig()
+            for group in [*removed, *changed]:
+                server.stopProcessGroup(group, True)
+                server.removeProcessGroup(group)
+            for group in [*changed, *added]:
+                server.addProcessGroup(group)
+    except OSError:
+        raise StackError(GONE) from None
+    except Fault as fault:
+        raise StackError(f"the process manager refused: {fault.faultString}") from None
 
 
 def is_answering(layout: Layout) -> bool:

@@ -1,6 +1,6 @@
-"""The processes of the stack: what each is started with, as whom, and when in the order.
+"""What each process of the stack is started with, and as whom.
 
-One table for everybody: the manager's configuration, the launcher, `up`, `status` and stack.env all read it.
+One place for everybody: the launcher, `up`, `status` and stack.env all read it.
 """
 
 from __future__ import annotations
@@ -12,90 +12,28 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from stack import machine
-from stack.accounts import IDENTITIES, MONITOR, OPERATOR, OWNER, Identity
+from stack.accounts import CELERY, CELERY_VHOST, IDENTITIES, MONITOR, OPERATOR, OWNER, VHOST, Identity
 from stack.credentials import Credentials
 from stack.layout import Layout, write_private
 from stack.machine import ServiceUser
 from stack.ports import LOOPBACK, Ports
 from stack.processes import MARK, PROGRAM_MARK
+from stack.roster import Program, programs
+from stack.shape import PREFIX, Shape
 
 SCHEMA = "run_everest_modul"
-VHOST = "everest"
 AIRFLOW_USER = "admin"
 # Who can log in besides the admin, with the role that Airflow's simple manager gives them. Finance are viewers there:
 # they act through the pages, which know them by name (EVEREST_PAGE_ROLES).
 PEOPLE = {"analyst": "viewer", "finance": "viewer", "engineer": "op", "warehouse": "viewer"}
 PAGE_ROLES = "analyst=user:analyst; finance=user:finance; engineer=user:engineer,user:admin; warehouse=user:warehouse"
-TASKS = IDENTITIES["airflow-scheduler"].mysql
-CONSUMER_WORKERS = 4  # the measured optimum on two cores is 4 to 6
+TASKS = IDENTITIES["airflow-worker"].mysql
+CONSUMER_WORKERS = 4  # of all consumers together; the measured optimum on two cores is 4 to 6
+NEXT_METRICS_PORT = 10  # a second relay answers so many ports above the first, if that has a port
 RABBITMQ_NODE = "everest@localhost"
 
 # What our processes take over from the shell that first ran `make up`. Everything else, proxies above all, stays out.
 INHERITED = ("HOME", "LANG", "LC_ALL", "LOGNAME", "TMPDIR", "TZ", "USER")
-
-
-@dataclass(frozen=True)
-class Program:
-    """One supervised process.
-
-    group: what is stopped together; groups stop in the reverse of their order.
-    ports: names in Ports it listens on.
-    settings, code: files below .local, and folders of ours, whose change needs a restart.
-    start_seconds: a process that lives this long has started; what has no check of its own must live longer.
-    stop_signal, stop_seconds: how it is asked to end, and how long it may take before it is killed.
-    """
-
-    name: str
-    group: str
-    ports: tuple[str, ...] = ()
-    settings: tuple[str, ...] = ()
-    code: tuple[str, ...] = ()
-    start_seconds: int = 1
-    stop_signal: str = "TERM"
-    stop_seconds: int = 20
-
-
-EVEREST_CODE = ("ingest_consumer", "plugins", "sql/queries")
-AIRFLOW_CODE = (*EVEREST_CODE, "config")
-AIRFLOW_SETTINGS = ("airflow/airflow.cfg",)
-
-PROGRAMS = (
-    Program("epmd", "names", ("epmd",)),
-    Program(
-        "mariadb",
-        "servers",
-        ("mariadb",),
-        settings=("config/mariadb.cnf", "config/mariadb-accounts.sql"),
-        stop_seconds=40,
-    ),
-    Program(
-        "postgresql",
-        "servers",
-        ("postgresql",),
-        settings=("config/postgresql.conf",),
-        stop_signal="INT",  # its "fast" shutdown: TERM would wait for every client to leave
-        stop_seconds=30,
-    ),
-    Program(
-        "rabbitmq",
-        "servers",
-        ("amqp", "rabbitmq_management", "rabbitmq_prometheus", "rabbitmq_distribution"),
-        settings=("config/rabbitmq.conf", "config/rabbitmq-plugins", "data/rabbitmq/definitions.json"),
-        stop_seconds=40,
-    ),
-    Program("airflow-api-server", "airflow", ("airflow",), AIRFLOW_SETTINGS, AIRFLOW_CODE),
-    # Its workers finish the tasks they have; the launcher and `down` end those that do not.
-    Program("airflow-scheduler", "airflow", (), AIRFLOW_SETTINGS, AIRFLOW_CODE, stop_seconds=15),
-    Program("airflow-dag-processor", "airflow", (), AIRFLOW_SETTINGS, AIRFLOW_CODE),
-    Program("consumer", "everest", code=("ingest_consumer",), start_seconds=3, stop_seconds=30),
-    Program("relay", "everest", code=("ingest_consumer",), start_seconds=3),
-    Program("reconciler", "everest", code=EVEREST_CODE, start_seconds=3),
-)
-GROUPS = tuple(dict.fromkeys(program.group for program in PROGRAMS))
-
-
-def by_name(name: str) -> Program:
-    return next(program for program in PROGRAMS if program.name == name)
 
 
 @dataclass(frozen=True)
@@ -106,29 +44,44 @@ class Stack:
     ports: Ports
     credentials: Credentials
     site: Mapping[str, str] = field(default_factory=dict)
+    shape: Shape = field(default_factory=Shape)
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        return programs(self.shape)
+
+    def program(self, name: str) -> Program:
+        """Raises ValueError for a name that is none."""
+        for program in self.programs:
+            if program.name == name:
+                return program
+        raise ValueError(f"no program is called {name}")
 
     @classmethod
     def open(cls, layout: Layout) -> Stack:
         """The stack as the last `up` left it, or as a first one would make it."""
         ports = Ports.load(layout.ports_file) or Ports.choose()
         site = json.loads(layout.site_file.read_text(encoding="utf-8")) if layout.site_file.exists() else {}
-        return cls(layout, ports, Credentials.load_or_make(layout.secrets_file), site)
+        shape = Shape.load(layout.shape_file) or Shape.choose()
+        return cls(layout, ports, Credentials.load_or_make(layout.secrets_file), site, shape)
 
     @classmethod
     def choose(cls, layout: Layout, shell: Mapping[str, str] = os.environ) -> Stack:
-        """The stack as this shell wants it: its ports, and its own EVEREST_ settings for our processes."""
+        """The stack as this shell wants it: its ports, its shape, and its own EVEREST_ settings for our processes."""
         credentials = Credentials.load_or_make(layout.secrets_file)
-        stack = cls(layout, Ports.choose(shell, Ports.load(layout.ports_file)), credentials)
+        shape = Shape.choose(shell, Shape.load(layout.shape_file))
+        stack = cls(layout, Ports.choose(shell, Ports.load(layout.ports_file)), credentials, shape=shape)
         ours = {MARK, PROGRAM_MARK, *stack.connections(OWNER)}
         site = {
             name: value
             for name, value in shell.items()
-            if name.startswith("EVEREST_") and not name.startswith("EVEREST_PORT") and name not in ours
+            if name.startswith("EVEREST_") and not name.startswith(("EVEREST_PORT", PREFIX)) and name not in ours
         }
         return replace(stack, site=site)
 
     def save(self) -> None:
         self.ports.save(self.layout.ports_file)
+        self.shape.save(self.layout.shape_file)
         write_private(self.layout.site_file, json.dumps(dict(self.site), indent=2, sort_keys=True) + "\n")
 
     def mysql_url(self, account: str) -> str:
@@ -138,6 +91,11 @@ class Stack:
     def amqp_url(self, account: str) -> str:
         password = self.credentials.rabbitmq[account]
         return f"amqp://{account}:{password}@{LOOPBACK}:{self.ports.amqp}/{VHOST}"
+
+    @property
+    def celery_url(self) -> str:
+        """Where Airflow's scheduler puts tasks and Celery workers take them."""
+        return f"amqp://{CELERY}:{self.credentials.rabbitmq[CELERY]}@{LOOPBACK}:{self.ports.amqp}/{CELERY_VHOST}"
 
     @property
     def airflow_url(self) -> str:
@@ -195,14 +153,23 @@ class Stack:
             return env | self._rabbitmq_environment()
         if name in ("mariadb", "postgresql"):
             return env
-        env |= dict(self.site) | self.connections(IDENTITIES[name]) | self.python_environment()
+        program = next((one for one in self.programs if one.name == name), Program(name, ""))
+        who = IDENTITIES[program.role]
+        if name == "airflow-scheduler" and self.shape.is_celery:  # its tasks are somebody else's children
+            who = IDENTITIES["airflow-dag-processor"]
+        env |= dict(self.site) | self.connections(who) | self.python_environment()
         env["PATH"] = f"{self.layout.venv / 'bin'}{os.pathsep}{machine.SYSTEM_PATH}"
         # setproctitle would write over the environment by which our processes are found.
         env |= {"SPT_NOENV": "1", "PYTHONUNBUFFERED": "1"}
-        if name == "airflow-scheduler":  # the tasks are its children; nobody else may post
+        if program.role in ("airflow-scheduler", "airflow-worker"):
+            env["AIRFLOW__CORE__EXECUTOR"] = "CeleryExecutor" if self.shape.is_celery else "LocalExecutor"
+        if who.mysql == TASKS:  # the tasks are its children; nobody else may post
             env["AIRFLOW_CONN_EVEREST_MYSQL"] = self.airflow_connection()
         if name.startswith("airflow"):
             env.setdefault("EVEREST_PAGE_ROLES", PAGE_ROLES)
+        port = f"EVEREST_METRICS_PORT_{program.role.upper()}"
+        if program.number > 1 and env.get(port, "0").isdecimal() and int(env.get(port, "0")):
+            env[port] = str(int(env[port]) + NEXT_METRICS_PORT * (program.number - 1))
         return env
 
     def python_environment(self) -> dict[str, str]:
@@ -212,7 +179,8 @@ class Stack:
         """The command line; no secret is ever on it. Raises StackError when the server is not installed."""
         python = str(self.layout.python)
         config, data = self.layout.config, self.layout.data
-        match name:
+        program = self.program(name)
+        match program.role:
             case "mariadb":
                 server = machine.require(machine.program("mariadbd"), "MariaDB")
                 return self._as("mysql", server, f"--defaults-file={config / 'mariadb.cnf'}")
@@ -230,8 +198,16 @@ class Stack:
                 return [python, "-m", "airflow", "scheduler", "--skip-serve-logs"]
             case "airflow-api-server" | "airflow-dag-processor":
                 return [python, "-m", "airflow", name.removeprefix("airflow-")]
+            case "airflow-worker":
+                # Logs: as above. Gossip and mingle are workers talking about each other; nothing of ours asks for it.
+                alone = ["--skip-serve-logs", "--without-gossip", "--without-mingle"]
+                # A name of its own, or two on one machine would answer to the same.
+                named = ["--celery-hostname", name]
+                at_once = str(-(-machine.parallelism() // self.shape.workers))
+                return [python, "-m", "airflow", "celery", "worker", *alone, *named, "--concurrency", at_once]
             case "consumer":
-                return [python, "-m", "ingest_consumer", "consume", "--workers", str(CONSUMER_WORKERS)]
+                at_once = str(-(-CONSUMER_WORKERS // self.shape.consumers))
+                return [python, "-m", "ingest_consumer", "consume", "--workers", at_once]
             case "relay":
                 return [python, "-m", "ingest_consumer", "relay"]
             case "reconciler":

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 
 from stack import processes
 from stack.layout import Layout, StackError
-from stack.programs import PEOPLE, PROGRAMS, Stack
+from stack.programs import PEOPLE, Stack
+from stack.roster import programs
+from stack.shape import Shape
 
 
 def status(layout: Layout) -> bool:
@@ -25,7 +27,7 @@ def status(layout: Layout) -> bool:
         return False
     stack, states = Stack.open(layout), manager.states(layout)
     rows = [("PROCESS", "STATE", "PID", "UP", "WHERE")]
-    for program in PROGRAMS:
+    for program in stack.programs:
         state = states[program.name]
         where = ", ".join(f"127.0.0.1:{getattr(stack.ports, port)}" for port in program.ports)
         where = {
@@ -47,12 +49,13 @@ def status(layout: Layout) -> bool:
     print(f"Log in at {stack.airflow_url} as admin (EVEREST_AIRFLOW_PASSWORD) or, to see what each role sees, as")
     people = ", ".join(f"{user} (EVEREST_LOGIN_{user.upper()})" for user in PEOPLE)
     print(f"{people}. The passwords are in .local/stack.env.")
-    return all(states[program.name].is_running for program in PROGRAMS)
+    return all(states[program.name].is_running for program in stack.programs)
 
 
 def logs(layout: Layout, names: Iterable[str]) -> None:
     """Becomes `tail -F` over the named programs' logs, or all. Raises StackError for a name that is none."""
-    known = {program.name: layout.logs / f"{program.name}.log" for program in PROGRAMS}
+    every = programs(Shape.load(layout.shape_file) or Shape())
+    known = {program.name: layout.logs / f"{program.name}.log" for program in every}
     known["manager"] = layout.logs / "supervisord.log"
     unknown = [name for name in names if name not in known]
     if unknown:

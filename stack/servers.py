@@ -12,22 +12,25 @@ import subprocess
 import urllib.error
 import urllib.request
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psycopg2
 import pymysql
 from psycopg2 import sql
 
 from stack import machine
-from stack.accounts import MYSQL_ACCOUNTS, RABBITMQ_OWNER, RABBITMQ_ROLES, BrokerRole
+from stack.accounts import CELERY_VHOST, MYSQL_ACCOUNTS, RABBITMQ_OWNER, RABBITMQ_ROLES, VHOST, BrokerRole
 from stack.credentials import rabbitmq_password_hash
 from stack.layout import StackError, write_private
 from stack.machine import ServiceUser
 from stack.manager import render
 from stack.ports import LOOPBACK
-from stack.programs import VHOST, Stack
+from stack.programs import Stack
 
 INIT_SECONDS = 180
+TASK_QUEUE = "default"  # Airflow's own name for the queue of tasks that name none
 
 
 def prepare_mariadb(stack: Stack) -> None:
@@ -89,7 +92,7 @@ def prepare_rabbitmq(stack: Stack) -> None:
 
 
 def rabbitmq_definitions(stack: Stack) -> dict[str, object]:
-    """Vhost, users and their rights."""
+    """Vhosts, users and their rights. The owner has them in both."""
 
     def user(name: str, role: BrokerRole) -> dict[str, object]:
         password = stack.credentials.rabbitmq[name]
@@ -103,12 +106,15 @@ def rabbitmq_definitions(stack: Stack) -> dict[str, object]:
         }
 
     def rights(name: str, role: BrokerRole) -> dict[str, str]:
-        return {"user": name, "vhost": VHOST, "configure": role.configure, "write": role.write, "read": role.read}
+        return {"user": name, "vhost": role.vhost, "configure": role.configure, "write": role.write, "read": role.read}
 
     return {
         "users": [user(name, role) for name, role in RABBITMQ_ROLES.items()],
-        "vhosts": [{"name": VHOST}],
-        "permissions": [rights(name, role) for name, role in RABBITMQ_ROLES.items()],
+        "vhosts": [{"name": VHOST}, {"name": CELERY_VHOST}],
+        "permissions": [
+            *(rights(name, role) for name, role in RABBITMQ_ROLES.items()),
+            rights(RABBITMQ_OWNER, replace(RABBITMQ_ROLES[RABBITMQ_OWNER], vhost=CELERY_VHOST)),
+        ],
     }
 
 
@@ -166,16 +172,30 @@ def postgresql_answers(stack: Stack) -> str | None:
 
 
 def rabbitmq_answers(stack: Stack) -> str | None:
-    """The management API is up last; it also knows whether the vhost is."""
+    """The management API is up last; it also knows whether the vhosts are."""
+    answer = _management(stack, "health/checks/virtual-hosts")
+    return answer if isinstance(answer, str) else None
+
+
+def workers_listen(stack: Stack) -> str | None:
+    """None when as many Celery workers as there should be take tasks."""
+    consumers = _management(stack, f"consumers/{CELERY_VHOST}")
+    if isinstance(consumers, str):
+        return consumers
+    listening = len([one for one in consumers if one["queue"]["name"] == TASK_QUEUE])
+    wanted = stack.shape.workers
+    return None if listening >= wanted else f"{listening} of {wanted} workers take tasks"
+
+
+def _management(stack: Stack, path: str) -> Any:
+    """The answer's JSON, or a sentence about why there is none."""
     user, password = RABBITMQ_OWNER, stack.credentials.rabbitmq_owner
     login = base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
-    request = urllib.request.Request(
-        f"{stack.management_url}/api/health/checks/virtual-hosts", headers={"Authorization": f"Basic {login}"}
-    )
+    request = urllib.request.Request(f"{stack.management_url}/api/{path}", headers={"Authorization": f"Basic {login}"})
     try:
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=3) as answer:
-            return None if answer.status == 200 else f"HTTP {answer.status}"
-    except (urllib.error.URLError, OSError) as error:
+            return json.load(answer)
+    except (urllib.error.URLError, OSError, ValueError) as error:
         return str(error)
 
 

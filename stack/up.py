@@ -18,7 +18,7 @@ from functools import partial
 from stack import airflow, manager, ports, processes, servers
 from stack.layout import Layout, StackError, write_private
 from stack.ports import Ports
-from stack.programs import Stack, by_name
+from stack.programs import Stack
 from stack.shell import write_env_file
 
 Check = Callable[[Stack], str | None]  # None when it works, else what is in the way
@@ -38,6 +38,7 @@ def up(layout: Layout) -> None:
         if manager.is_answering(layout):
             if earlier != stack.ports:
                 raise StackError("the stack runs on other ports: `make down`, then `make up` with the new ones")
+            manager.adopt(layout, stack.shape)
         else:
             _start_manager(stack)
         stack.save()
@@ -55,7 +56,7 @@ def _start_manager(stack: Stack) -> None:
     if ended:
         print(f"ended {ended} processes that an earlier start had left behind")
     ports.require_free(stack.ports, ports.OFFSETS)
-    manager.start(stack.layout)
+    manager.start(stack.layout, stack.shape)
 
 
 class _Rise:
@@ -111,7 +112,13 @@ class _Rise:
         self._wait("the DAGs", airflow.knows_dag)
 
     def workers(self) -> None:
-        self._start({"consumer": _always, "relay": _always, "reconciler": _always})
+        self._start(dict.fromkeys(self._names("workers"), _always))
+        if self.stack.shape.is_celery:
+            self._wait("the workers", servers.workers_listen)
+        self._start(dict.fromkeys(self._names("everest", "more"), _always))
+
+    def _names(self, *groups: str) -> list[str]:
+        return [program.name for program in self.stack.programs if program.group in groups]
 
     def _start(self, checks: dict[str, Check]) -> None:
         self._await(self._begin(list(checks)), checks)
@@ -121,7 +128,7 @@ class _Rise:
         states = manager.states(self.stack.layout)
         fresh = []
         for name in names:
-            program, state = by_name(name), states[name]
+            program, state = self.stack.program(name), states[name]
             mark = manager.fingerprint(self.stack, program)
             if state.is_running and self._marks.get(name) == mark:
                 continue

@@ -11,6 +11,9 @@ from everest.store.database import Connection, connect, prepare
 from everest.store.unit_of_work import Database, UnitOfWork
 from everest.workflow.definition import Definition
 
+DEFAULT_TASK_QUEUE = "default"
+"""Airflow's queue for tasks that name none ([operators] default_queue)."""
+
 
 def database(url: MysqlUrl | None = None, settings: Settings | None = None) -> Database:
     """Units of work on the database of EVEREST_MYSQL_URL, or of the url given. Raises SettingsError."""
@@ -40,6 +43,11 @@ def deployed(name: str, version: str) -> Definition | None:
         if (one.name, one.version) == (name, version):
             return one
     return None
+
+
+def task_queues() -> list[str]:
+    """The queues of Airflow's tasks that these workflows use, sorted: what all workers together have to listen to."""
+    return sorted({DEFAULT_TASK_QUEUE, *(one.options.queue for one in _all_definitions() if one.options.queue)})
 
 
 def _all_definitions() -> list[Definition]:

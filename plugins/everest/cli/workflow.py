@@ -48,6 +48,16 @@ def workflow() -> None:
 # ------------------------------------------------------------------------------------------------------ looking
 
 
+@workflow.command()
+def queues() -> None:
+    """Airflow's task queues that the workflows use, with commas: what all Celery workers together listen to.
+
+    \b
+    airflow celery worker --queues "$(python -m everest workflow queues)"
+    """
+    click.echo(",".join(bootstrap.task_queues()))
+
+
 @workflow.command("list")
 @click.option("--status", type=click.Choice(STATUSES), help="Only these.")
 @click.option("--workflow", "name", help="Only of this workflow.")

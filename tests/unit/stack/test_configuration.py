@@ -9,22 +9,32 @@ import json
 import re
 import shlex
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from stack import manager, servers
-from stack.accounts import MYSQL_ACCOUNTS, RABBITMQ_ROLES
+from stack.accounts import CELERY, CELERY_VHOST, MYSQL_ACCOUNTS, RABBITMQ_ROLES, VHOST
 from stack.credentials import Credentials, rabbitmq_password_hash
 from stack.layout import LONGEST_SOCKET_PATH, Layout, write_private
 from stack.ports import Ports
-from stack.programs import GROUPS, PROGRAMS, Stack
+from stack.programs import Stack
+from stack.roster import GROUPS, programs
+from stack.shape import Shape
 from stack.shell import render_env_file
+
+MANY = Shape("celery", workers=2, consumers=2, standby=True)
 
 
 @pytest.fixture
 def stack(tmp_path: Path) -> Stack:
     return Stack(Layout(tmp_path), Ports.choose({}), Credentials(), {"EVEREST_FOREIGN_ZONE": "Asia/Jakarta"})
+
+
+@pytest.fixture
+def many(stack: Stack) -> Stack:
+    return replace(stack, shape=MANY)
 
 
 def test_passwords_are_made_once_and_only_their_owner_may_read_them(tmp_path: Path) -> None:
@@ -64,14 +74,28 @@ def test_every_broker_account_but_the_owners_may_touch_our_own_names_only_and_gu
     stack: Stack,
 ) -> None:
     definitions = json.loads(json.dumps(servers.rabbitmq_definitions(stack)))
-    rights = {row["user"]: row for row in definitions["permissions"]}
-    assert set(rights) == {user["name"] for user in definitions["users"]} == set(RABBITMQ_ROLES)
+    rights = {row["user"]: row for row in definitions["permissions"] if row["vhost"] == VHOST}
+    assert set(rights) == {user["name"] for user in definitions["users"]} - {CELERY} == set(RABBITMQ_ROLES) - {CELERY}
     assert "guest" not in rights
     assert [user["name"] for user in definitions["users"] if user["tags"] == "administrator"] == ["everest_owner"]
     for name in set(rights) - {"everest_owner"}:
         for kind in ("configure", "write", "read"):
             assert rights[name][kind] == "^$" or rights[name][kind].startswith(r"^everest\.jobs\."), (name, kind)
             assert not re.match(rights[name][kind], "amq.default"), "nobody publishes past the exchanges"
+
+
+def test_only_celery_and_the_owner_have_any_right_where_tasks_wait_and_celery_has_none_elsewhere(stack: Stack) -> None:
+    definitions = json.loads(json.dumps(servers.rabbitmq_definitions(stack)))
+    places = {(row["user"], row["vhost"]) for row in definitions["permissions"]}
+    assert {user for user, vhost in places if vhost == CELERY_VHOST} == {CELERY, "everest_owner"}
+    assert {vhost for user, vhost in places if user == CELERY} == {CELERY_VHOST}
+    right = re.compile(RABBITMQ_ROLES[CELERY].configure)
+    for name in ("default", "heavy_1", "celeryev", "celeryev.1a-2b", "reply.celery.pidbox", "celery.pidbox"):
+        assert right.match(name), name
+    for name in ("0a1b-2c.reply.celery.pidbox", "celery@airflow-worker-1.celery.pidbox"):
+        assert right.match(name), name
+    assert not right.match("amq.default")
+    assert not right.match("everest.jobs.x")
 
 
 def test_every_database_account_of_a_program_is_made_with_a_password_of_its_own_and_no_right(stack: Stack) -> None:
@@ -84,18 +108,38 @@ def test_every_database_account_of_a_program_is_made_with_a_password_of_its_own_
 
 
 def test_only_the_tasks_get_the_connection_that_may_post(stack: Stack) -> None:
-    holders = {
-        program.name: "AIRFLOW_CONN_EVEREST_MYSQL" in stack.environment(program.name, {}) for program in PROGRAMS
-    }
-    assert [name for name, holds in holders.items() if holds] == ["airflow-scheduler"]
+    assert holders_of_the_books(stack) == ["airflow-scheduler"]
     assert "everest_pages:" in stack.environment("airflow-api-server", {})["EVEREST_MYSQL_URL"]
 
 
-def test_no_secret_is_on_a_command_line(stack: Stack) -> None:
+def holders_of_the_books(stack: Stack) -> list[str]:
+    names = [program.name for program in stack.programs]
+    return [name for name in names if "AIRFLOW_CONN_EVEREST_MYSQL" in stack.environment(name, {})]
+
+
+def test_with_celery_the_workers_may_post_and_the_scheduler_may_not(many: Stack) -> None:
+    assert holders_of_the_books(many) == ["airflow-worker-1", "airflow-worker-2"]
+    scheduler = many.environment("airflow-scheduler", {})
+    assert scheduler["AIRFLOW__CORE__EXECUTOR"] == "CeleryExecutor"
+    assert "everest_reader:" in scheduler["EVEREST_MYSQL_URL"]
+    assert "everest_tasks:" in many.environment("airflow-worker-2", {})["EVEREST_MYSQL_URL"]
+
+
+def test_what_there_are_several_of_has_the_account_of_the_first_and_a_port_of_its_own(many: Stack) -> None:
+    site = replace(many, site={"EVEREST_METRICS_PORT_RELAY": "9102"})
+    first, second = (site.environment(name, {}) for name in ("relay", "relay-2"))
+    assert first["EVEREST_MYSQL_URL"] == second["EVEREST_MYSQL_URL"]
+    assert (first["EVEREST_METRICS_PORT_RELAY"], second["EVEREST_METRICS_PORT_RELAY"]) == ("9102", "9112")
+    assert many.command("consumer-2") == many.command("consumer")
+    assert many.command("consumer")[-1] == "2", "all consumers together hold as many deliveries as one would"
+
+
+def test_no_secret_is_on_a_command_line(many: Stack) -> None:
+    stack = many
     secrets = [secret for secret in vars(stack.credentials).values() if isinstance(secret, str)]
     secrets += [*stack.credentials.mariadb.values(), *stack.credentials.rabbitmq.values()]
     stack.layout.local.mkdir()
-    for program in PROGRAMS:
+    for program in stack.programs:
         assert not [word for word in stack.command(program.name) for secret in secrets if secret in word]
 
 
@@ -136,11 +180,12 @@ def test_the_environment_file_gives_the_owners_accounts_line_by_line(stack: Stac
 
 def test_the_manager_starts_nothing_by_itself_restarts_everything_and_stops_in_reverse(tmp_path: Path) -> None:
     parser = configparser.RawConfigParser()
-    parser.read_string(manager.configuration(Layout(tmp_path)))
-    for program in PROGRAMS:
+    parser.read_string(manager.configuration(Layout(tmp_path), MANY))
+    for program in programs(MANY):
         section = parser[f"program:{program.name}"]
-        assert (section["autostart"], section["autorestart"]) == ("false", "true")
-        assert (section["stopasgroup"], section["killasgroup"]) == ("true", "true")
+        assert (section["autostart"], section["autorestart"], section["killasgroup"]) == ("false", "true", "true")
+        # A worker that is asked to end finishes its tasks, which are its children.
+        assert section["stopasgroup"] == ("false" if program.role == "airflow-worker" else "true")
     priorities = [int(parser[f"group:{group}"]["priority"]) for group in GROUPS]
     assert priorities == sorted(priorities)
     assert "inet_http_server" not in parser
@@ -148,8 +193,8 @@ def test_the_manager_starts_nothing_by_itself_restarts_everything_and_stops_in_r
 
 @pytest.mark.parametrize("name", ["100%s mine", "it's ; here", "%(here)s"])
 def test_the_manager_never_reads_what_the_checkout_is_called(tmp_path: Path, name: str) -> None:
-    assert name not in manager.configuration(Layout(tmp_path / name))
-    assert "%" not in manager.configuration(Layout(tmp_path / name))
+    assert name not in manager.configuration(Layout(tmp_path / name), MANY)
+    assert "%" not in manager.configuration(Layout(tmp_path / name), MANY)
 
 
 def test_the_managers_socket_fits_below_any_checkout_path(tmp_path: Path) -> None:
