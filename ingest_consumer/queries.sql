@@ -119,6 +119,10 @@ SELECT GET_LOCK(:name, :wait_seconds);
 -- name: owns_lock$
 SELECT COALESCE(IS_USED_LOCK(:name) = CONNECTION_ID(), 0);
 
+-- name: end_when_silent!
+-- The server ends this session, and frees its lock, when nothing is heard of it for so many seconds.
+SET SESSION wait_timeout = :seconds;
+
 -- name: release_lock$
 SELECT RELEASE_LOCK(:name);
 

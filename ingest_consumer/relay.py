@@ -25,7 +25,7 @@ from ingest_consumer.errors import TopologyError
 from ingest_consumer.pauses import Backoff, Complaints
 from ingest_consumer.settings import Settings
 from ingest_consumer.shadow import JOBS_EXCHANGE, OPNAME_POSTING, queries
-from ingest_consumer.vitals import ACTIVE, Pulse, Vitals
+from ingest_consumer.vitals import ACTIVE, STANDBY, Pulse, Vitals
 
 log = logging.getLogger(__name__)
 
@@ -95,9 +95,12 @@ class Relay:
             owned = self._has_lock and bool(queries.owns_lock(conn, name=self._lock_name))
             if not owned:
                 owned = queries.get_lock(conn, name=self._lock_name, wait_seconds=0) == 1
+                if owned:
+                    seconds = int(self._settings.standby_after.total_seconds())
+                    queries.end_when_silent(conn, seconds=seconds)
         if owned != self._has_lock:
             log.info("relay: %s", "active" if owned else "on standby, another relay is active")
-        self._vitals.know(state=ACTIVE if owned else "standby")
+        self._vitals.know(state=ACTIVE if owned else STANDBY)
         if not owned:
             self._vitals.meter.forget()
         self._has_lock = owned
@@ -115,8 +118,11 @@ class Relay:
     def _publish_due(self, channel: BlockingChannel) -> int:
         published: list[int] = []
         shadow_ids: list[int] = []
+        enough = time.monotonic() + self._settings.standby_after.total_seconds() / 4
         with self._database.transaction() as conn:
             for row in _awake(conn, list(queries.take_due(conn, batch=self._settings.relay_batch))):
+                if time.monotonic() > enough:
+                    break  # a slow broker: mark what it took, before the database takes us for dead
                 try:
                     if not channel.is_open:  # the row before cost us the channel
                         channel = self._open_channel()

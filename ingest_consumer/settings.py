@@ -61,6 +61,8 @@ class Settings:
     heartbeat: seconds; every blocking call is bounded well below it, or the broker would cut the connection.
     takes_foreign_jobs: whether jobs that another program wrote and nobody has begun are ours to begin (decision 0043).
     stop_wait: how long a worker that is to stop waits for the end of the run it holds, before it gives it back.
+    standby_after: a relay whose machine vanished is not heard of any more; after so long the database frees its turn
+        for the one that stands by. One that dies on a living machine loses it at once.
     consumer_endpoint, relay_endpoint: where each answers for its metrics and health; off by default.
     """
 
@@ -82,6 +84,7 @@ class Settings:
     check_every: timedelta = timedelta(minutes=1)
     takes_foreign_jobs: bool = True
     stop_wait: timedelta = timedelta(0)
+    standby_after: timedelta = timedelta(minutes=2)
     consumer_endpoint: Endpoint = field(default_factory=Endpoint)
     relay_endpoint: Endpoint = field(default_factory=Endpoint)
 
@@ -167,6 +170,7 @@ class Settings:
             check_every=timedelta(seconds=number("EVEREST_CHECK_EVERY_S", 60, 1, 3600)),
             stop_wait=timedelta(seconds=number("EVEREST_STOP_WAIT_S", 0, 0, 86_400)),
             takes_foreign_jobs=foreign_jobs == "take",
+            standby_after=timedelta(seconds=number("EVEREST_STANDBY_AFTER_S", 120, 2, 3600)),
             consumer_endpoint=Endpoint(metrics_address, int(number("EVEREST_METRICS_PORT_CONSUMER", 0, 0, 65_535))),
             relay_endpoint=Endpoint(metrics_address, int(number("EVEREST_METRICS_PORT_RELAY", 0, 0, 65_535))),
         )

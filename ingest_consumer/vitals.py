@@ -20,8 +20,9 @@ from ingest_consumer import metrics
 from ingest_consumer.shadow import queries
 
 BEAT_EVERY_S = 10.0
-START_LOOK_S = 1.0
-"""So often while it starts: whoever started it waits for the word that it is well."""
+LOOK_S = 1.0
+"""A change of state is told so soon: whoever started it waits for the word, and a standby that took over is news. So
+often it beats while it starts."""
 LATE_S = 120.0
 """A loop without a turn for this long is not ready: longer than any pause or timeout that a loop may have."""
 STUCK_S = 900.0
@@ -31,7 +32,7 @@ STALE_S = 120.0
 KEEP_DAYS = 1
 """Rows of instances that died longer ago go when the next one of that name starts."""
 
-STARTING, ACTIVE = "starting", "active"
+STARTING, ACTIVE, STANDBY = "starting", "active", "standby"
 
 HOLDS_UP = frozenset({"database", "broker", "topology", "blocked", "Airflow"})
 """Kinds of trouble with which a process cannot do its work; others are told in the log alone."""
@@ -53,12 +54,16 @@ class Vitals:
         self.meter = metrics.Meter()
 
     @property
+    def state(self) -> str:
+        return str(self._facts["state"])
+
+    @property
     def is_starting(self) -> bool:
-        return bool(self._facts["state"] == STARTING)
+        return self.state == STARTING
 
     @property
     def is_active(self) -> bool:
-        return bool(self._facts["state"] == ACTIVE)
+        return self.state == ACTIVE
 
     def turn(self, who: str = "main loop") -> None:
         """The loop of this name has come round."""
@@ -131,8 +136,12 @@ class Pulse:
 
     def run(self, stop: threading.Event, every_s: float = BEAT_EVERY_S) -> None:
         """Beats until `stop`, and once more to say that it was stopped and did not die."""
+        look_s = min(every_s, LOOK_S)
         while not stop.is_set():
+            state = self._vitals.state
             self.beat()
-            stop.wait(min(every_s, START_LOOK_S) if self._vitals.is_starting else every_s)
+            over = time.monotonic() + (look_s if self._vitals.is_starting else every_s)
+            while not stop.wait(look_s) and self._vitals.state == state and time.monotonic() < over:
+                pass
         self._vitals.know(state="stopped")
         self.beat()

@@ -9,6 +9,10 @@ SELECT COALESCE(IS_USED_LOCK(:name) = CONNECTION_ID(), 0);
 -- 1 = ours now, 0 = another session holds it. Lives and dies with this connection.
 SELECT GET_LOCK(:name, 0);
 
+-- name: end_when_silent(seconds)!
+-- The server ends this session, and frees its lock, when nothing is heard of it for so many seconds.
+SET SESSION wait_timeout = :seconds;
+
 -- name: at_work(quiet_s, hold_limit_s, after_at, after_id, batch)
 -- PROCESSING and without news for a while, oldest first from a cursor on, so that long runs hide no others.
 -- is_overdue: no consumer holds a delivery for it any more, so a run that Airflow does not know will not come.

@@ -26,7 +26,7 @@ from ingest_consumer import logs, metrics
 from ingest_consumer.airflow_api import AirflowApi, DagState
 from ingest_consumer.errors import AirflowUnavailable
 from ingest_consumer.pauses import Complaints
-from ingest_consumer.vitals import ACTIVE, Vitals
+from ingest_consumer.vitals import ACTIVE, STANDBY, Vitals
 
 log = logging.getLogger(__name__)
 
@@ -105,11 +105,14 @@ class Reconciler:
         """Whether the named lock is this session's. A lost connection loses the lock, so it is asked for each round."""
         name = lock_name(self._settings.mysql.schema)
         with self._database.transaction() as tx:
-            active = bool(rows.QUERIES.owns_lock(tx.conn, name=name) or rows.QUERIES.get_lock(tx.conn, name=name))
+            active = bool(rows.QUERIES.owns_lock(tx.conn, name=name))
+            if not active and rows.QUERIES.get_lock(tx.conn, name=name):
+                active = True
+                rows.QUERIES.end_when_silent(tx.conn, seconds=int(self._limits.standby_after.total_seconds()))
         if active != self._is_active:
             self._is_active = active
             log.info("active" if active else "another reconciler is active; standing by")
-        self._vitals.know(state=ACTIVE if active else "standby")
+        self._vitals.know(state=ACTIVE if active else STANDBY)
         return active
 
     # -------------------------------------------------------------------------------------------- the kinds

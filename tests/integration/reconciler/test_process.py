@@ -95,6 +95,29 @@ def test_once_means_one_round(world: World) -> None:
     assert world.status(ticket.shadow_id) == "PENDING"
 
 
+def test_of_two_processes_one_stands_by_and_takes_over_within_seconds_of_a_kill(world: World) -> None:
+    def roles() -> dict[int, str]:
+        beats = builders.rows(world.conn, "SELECT instance, detail FROM process_heartbeats")
+        return {int(beat["instance"].rpartition(":")[2]): json.loads(beat["detail"])["state"] for beat in beats}
+
+    first = start(environment(world))
+    try:
+        until(lambda: roles().get(first.pid) == "active", "the first is active")
+        second = start(environment(world))
+        until(lambda: roles().get(second.pid) == "standby", "the second stands by")
+    finally:
+        first.kill()
+        first.communicate()
+
+    ticket = world.at_work("failed")
+    until(lambda: world.status(ticket.shadow_id) == "PENDING", "begun again by the one that stood by")
+    until(lambda: roles()[second.pid] == "active", "and that it is active is told")
+
+    second.send_signal(signal.SIGTERM)
+    output, _ = second.communicate(timeout=PATIENCE_S)
+    assert second.returncode == 0, output
+
+
 def test_wrong_settings_are_all_named_at_once(world: World) -> None:
     env = environment(world, EVEREST_RECONCILER_PERIOD_S="soon", EVEREST_MYSQL_URL="mysql:nowhere")
     del env["EVEREST_AIRFLOW_URL"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -136,5 +137,18 @@ def test_one_of_two_is_active_and_the_other_takes_over_when_it_is_gone(world: Wo
 
     database.close()
     until(second.round, "the server has noticed that the first one's connection is gone")
+    assert world.status(ticket.shadow_id) == "PENDING"
+    assert first.round() == 0, "standing by now"
+
+
+def test_a_reconciler_of_which_nothing_is_heard_loses_its_turn(world: World) -> None:
+    """As when its machine vanishes: the connection stays open."""
+    short = replace(world.settings, limits=replace(world.settings.limits, standby_after=timedelta(seconds=1)))
+    first, second = world.reconciler(short), world.reconciler()
+    assert first.round() == 0
+    ticket = world.at_work("failed")
+    assert second.round() == 0, "the first one holds the lock"
+
+    until(second.round, "the server has given it up")
     assert world.status(ticket.shadow_id) == "PENDING"
     assert first.round() == 0, "standing by now"
