@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from stack.layout import Layout, StackError
 
@@ -16,6 +17,7 @@ def main(arguments: list[str] | None = None) -> int:
     commands.add_parser("logs").add_argument("names", nargs="*", metavar="PROCESS")
     pins = commands.add_parser("requirements")
     pins.add_argument("--check", action="store_true")
+    commands.add_parser("container-secrets").add_argument("folder", type=Path)
     chosen = parser.parse_args(arguments)
     layout = Layout.here()
     # Imported where needed: most of it wants libraries that only `setup` brings.
@@ -45,6 +47,11 @@ def main(arguments: list[str] | None = None) -> int:
                 from stack.checks import check as check_security
 
                 check_security(layout)
+            case "container-secrets":
+                from stack.containers import write
+
+                names = write(chosen.folder)
+                print(f"{len(names)} files in {chosen.folder}; it holds every password: keep it, and show it to nobody")
             case "requirements":
                 from stack.pins import check, recompile
 

@@ -63,7 +63,8 @@ RABBITMQ_ROLES = {
     "everest_monitor": BrokerRole("monitoring"),
     # Airflow's tasks on Celery workers: the scheduler puts them in, workers take them out. In a vhost of their own,
     # where nothing can be done to a job.
-    CELERY: BrokerRole(configure=_CELERYS, write=_CELERYS, read=_CELERYS, vhost=CELERY_VHOST),
+    # Celery sends to a queue by the default exchange; without the right its message would be gone without a word.
+    CELERY: BrokerRole(configure=_CELERYS, write=rf"{_CELERYS}|^amq\.default$", read=_CELERYS, vhost=CELERY_VHOST),
     # Another application that announces its documents itself, as the existing web application does.
     "everest_publisher": BrokerRole(write=r"^everest\.jobs\.x$"),
 }

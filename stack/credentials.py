@@ -22,6 +22,7 @@ def _password() -> str:
 @dataclass(frozen=True)
 class Credentials:
     mariadb_owner: str = field(default_factory=_password, repr=False)
+    mariadb_root: str = field(default_factory=_password, repr=False)  # of a container; here root has none
     rabbitmq_owner: str = field(default_factory=_password, repr=False)
     # The programs' accounts at the database and at the broker, by name (stack/accounts.py).
     mariadb: dict[str, str] = field(default_factory=dict, repr=False)

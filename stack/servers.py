@@ -12,7 +12,6 @@ import subprocess
 import urllib.error
 import urllib.request
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,8 @@ import pymysql
 from psycopg2 import sql
 
 from stack import machine
-from stack.accounts import CELERY_VHOST, MYSQL_ACCOUNTS, RABBITMQ_OWNER, RABBITMQ_ROLES, VHOST, BrokerRole
-from stack.credentials import rabbitmq_password_hash
+from stack.accounts import CELERY_VHOST, MYSQL_ACCOUNTS, RABBITMQ_OWNER
+from stack.broker_definitions import definitions
 from stack.layout import StackError, write_private
 from stack.machine import ServiceUser
 from stack.manager import render
@@ -78,44 +77,17 @@ def prepare_rabbitmq(stack: Stack) -> None:
         write_private(cookie, stack.credentials.erlang_cookie, user.owner)
         cookie.chmod(0o400)
     # In the folder it works in: a path with a space is not understood in rabbitmq.conf.
-    definitions = home / "definitions.json"
-    write_private(definitions, json.dumps(rabbitmq_definitions(stack), indent=2, sort_keys=True), user.owner)
+    told = home / "definitions.json"
+    write_private(told, json.dumps(definitions(stack.credentials.rabbitmq), indent=2, sort_keys=True), user.owner)
     text = render(
         "rabbitmq.conf",
         amqp_port=stack.ports.amqp,
         management_port=stack.ports.rabbitmq_management,
         prometheus_port=stack.ports.rabbitmq_prometheus,
-        definitions=definitions.name,
+        definitions=told.name,
     )
     write_private(config / "rabbitmq.conf", text, user.owner)
     write_private(config / "rabbitmq-plugins", "[rabbitmq_management, rabbitmq_prometheus].\n", user.owner)
-
-
-def rabbitmq_definitions(stack: Stack) -> dict[str, object]:
-    """Vhosts, users and their rights. The owner has them in both."""
-
-    def user(name: str, role: BrokerRole) -> dict[str, object]:
-        password = stack.credentials.rabbitmq[name]
-        # The salt comes from the password, so that the file, and with it the broker, is the same on every `up`.
-        salt = password.encode("ascii")[:4]
-        return {
-            "name": name,
-            "password_hash": rabbitmq_password_hash(password, salt),
-            "hashing_algorithm": "rabbit_password_hashing_sha256",
-            "tags": role.tags,
-        }
-
-    def rights(name: str, role: BrokerRole) -> dict[str, str]:
-        return {"user": name, "vhost": role.vhost, "configure": role.configure, "write": role.write, "read": role.read}
-
-    return {
-        "users": [user(name, role) for name, role in RABBITMQ_ROLES.items()],
-        "vhosts": [{"name": VHOST}, {"name": CELERY_VHOST}],
-        "permissions": [
-            *(rights(name, role) for name, role in RABBITMQ_ROLES.items()),
-            rights(RABBITMQ_OWNER, replace(RABBITMQ_ROLES[RABBITMQ_OWNER], vhost=CELERY_VHOST)),
-        ],
-    }
 
 
 def prepare_postgresql(stack: Stack) -> None:

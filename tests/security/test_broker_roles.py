@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from celery import Celery
 from pika.exceptions import ChannelClosedByBroker
 
 from ingest_consumer import topology
@@ -141,3 +147,59 @@ def test_the_monitor_sees_how_full_a_queue_is_and_changes_no_setting(vhost: Vhos
     assert ask("GET", f"queues/{vhost.name}/{QUEUE}") == httpx.codes.OK
     assert ask("DELETE", f"queues/{vhost.name}/{QUEUE}") in (401, 403)
     assert ask("PUT", "users/mine") in (401, 403)
+
+
+CELERY_WORKER = """
+import os, sys, time
+from celery import Celery
+app = Celery(broker=sys.argv[1])
+app.conf.update(task_acks_late=True, worker_prefetch_multiplier=1, task_default_queue="default",
+                task_default_exchange="default", broker_connection_retry_on_startup=False)
+@app.task(name="hold")
+def hold(folder):
+    with open(f"{folder}/{sys.argv[2]}", "w") as file:
+        file.write(str(os.getppid()))
+    while not os.path.exists(f"{folder}/enough"):
+        time.sleep(0.02)
+app.worker_main(["worker", "-O", "fair", "-c1", "-Qdefault,heavy", "-n", sys.argv[2], "--without-gossip",
+                 "--without-mingle", "--loglevel", "ERROR"])
+"""
+
+
+def test_a_celery_worker_works_with_its_account_and_what_it_had_when_it_was_killed_comes_to_another(
+    vhost: Vhost, as_account: As, tmp_path: Path
+) -> None:
+    """The broker's part of it; Airflow's is in acceptance/test_celery.py."""
+    account = as_account("everest_celery")
+    app = Celery(broker=account.amqp_url)
+    app.conf.broker_transport_options = {"confirm_publish": True}
+    environment = {**os.environ, "C_FORCE_ROOT": "1"}
+    started = [
+        subprocess.Popen([sys.executable, "-c", CELERY_WORKER, account.amqp_url, name], env=environment)
+        for name in ("one", "two")
+    ]
+    try:
+        until(lambda: app.control.ping(timeout=0.5), "a worker that answers")
+        app.send_task("hold", args=(str(tmp_path),), queue="heavy")
+        (first,) = until(lambda: list(tmp_path.iterdir()), "a worker that took the task")
+
+        os.kill(int(until(first.read_text, "its pid")), signal.SIGKILL)
+
+        until(lambda: len(list(tmp_path.iterdir())) == 2, "the other one took it")
+        (tmp_path / "enough").touch()
+        until(lambda: vhost.depth("heavy") == 0, "it was acked")
+    finally:
+        (tmp_path / "enough").touch()
+        for one in started:
+            one.terminate()
+        for one in started:
+            one.wait(60)
+        app.close()
+
+
+def test_celerys_account_can_do_nothing_to_a_job_even_where_it_has_its_rights(vhost: Vhost, as_account: As) -> None:
+    vhost.declare()
+    account = as_account("everest_celery")
+    assert refused(account, lambda channel: channel.basic_publish("everest.jobs.x", "job.process", b"{}"))
+    assert refused(account, lambda channel: channel.basic_consume(QUEUE, lambda *_: None))
+    assert refused(account, lambda channel: channel.queue_delete(QUEUE))
