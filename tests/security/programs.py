@@ -57,6 +57,7 @@ _RELAY = {
     "mark_shadows_published",
     "mark_unpublished",
     "owns_lock",
+    "end_when_silent",
     "release_lock",
     "take_due",
     "waiting_runs",
