@@ -1,6 +1,7 @@
-"""`make check`, the part about security: dangerous calls, undeclared imports, secrets, known holes in what we install.
+"""`make check`, the part about security: dangerous calls, undeclared imports, secrets, known holes in what we install,
+containers that may more than they need.
 
-Four tools from libraries, side by side. What is slow is remembered: a file that was scanned for secrets and not changed
+Six tools from libraries, side by side. What is slow is remembered: a file that was scanned for secrets and not changed
 since is not scanned again, and the pins are looked up once a day. Where the data about known holes cannot be reached,
 that is said and nothing fails; a machine without the index still has to be able to check its work.
 """
@@ -21,8 +22,8 @@ PYTHON_OF_OURS = ("plugins", "ingest_consumer", "stack", "config", "dags", "demo
 NOT_SCANNED = ("requirements.txt", "requirements-dev.txt")
 NOT_SCANNED_ENDS = (".json", ".svg", ".png", ".xlsx")
 PASSWORDS_INVENTED = ("tests/", "bench/")
-# The word itself where a URL is explained, and the name of a method.
-NO_SECRETS = "^(password|scram-sha-256)$"
+# The word itself where a URL is explained, the name of a method, the file where a secret is, the class that reads it.
+NO_SECRETS = r"^(password|scram-sha-256|cat /run/secrets/\w+|airflow\.secrets\.[\w.]+)$"
 AUDIT_EVERY_S = 86_400
 AUDIT_TIMEOUT_S = 120
 
@@ -30,7 +31,8 @@ AUDIT_TIMEOUT_S = 120
 def check(layout: Layout) -> None:
     """Raises StackError with what the tools found."""
     with ThreadPoolExecutor() as pool:
-        found = [done for done in pool.map(lambda one: one(layout), (_bandit, _deptry, _secrets, _holes)) if done]
+        tools = (_bandit, _deptry, _secrets, _holes, _images, _compose)
+        found = [done for done in pool.map(lambda one: one(layout), tools) if done]
     if found:
         raise StackError("\n".join(found))
 
@@ -43,6 +45,16 @@ def _bandit(layout: Layout) -> str | None:
 
 def _deptry(layout: Layout) -> str | None:
     return _complaint(layout, "deptry", ".", "--config", "deptry.toml", "--no-ansi")
+
+
+def _images(layout: Layout) -> str | None:
+    files = sorted(str(file) for file in (layout.root / "docker").glob("*.Dockerfile"))
+    return _complaint(layout, "hadolint", *files)
+
+
+def _compose(layout: Layout) -> str | None:
+    options = ["--quiet", "--fail-on", "medium", "--config", "docker/.compose-lint.yml"]
+    return _complaint(layout, "compose-lint", "check", *options, "docker/compose.yaml")
 
 
 def _secrets(layout: Layout) -> str | None:

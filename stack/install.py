@@ -57,7 +57,8 @@ def missing_packages(build: bool) -> list[str]:
         "mariadb-server": bool(machine.program("mariadbd") and machine.program("mariadb-install-db")),
         "rabbitmq-server": machine.rabbitmq_server() is not None,
         "postgresql": machine.postgresql_bin() is not None,
-        # Of the tests: the pages in a real browser.
+        # Of the tests: docker/compose.yaml is read (no container is started), the pages are seen in a real browser.
+        "docker-compose": _has_compose(),
         "chromium": bool(machine.program("chromium") or machine.program("chromium-browser")),
     }
     if build:
@@ -153,6 +154,17 @@ def _pip_config(pip: list[str], env: Mapping[str, str]) -> dict[str, str]:
 def _fingerprint(layout: Layout) -> str:
     parts = [(layout.root / "requirements-dev.txt").read_text(encoding="utf-8"), sys.version, str(layout.root)]
     return hashlib.sha256(json.dumps(parts).encode("utf-8")).hexdigest()
+
+
+def _has_compose() -> bool:
+    """The program of that name, or the plugin of docker that took its place."""
+    if machine.program("docker-compose"):
+        return True
+    docker = machine.program("docker")
+    return (
+        docker is not None
+        and subprocess.run([docker, "compose", "version"], capture_output=True, check=False).returncode == 0
+    )
 
 
 def _has_library(name: str) -> bool:

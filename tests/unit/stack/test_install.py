@@ -31,7 +31,13 @@ def test_packages_whose_programs_are_missing_are_named_once(monkeypatch: pytest.
     monkeypatch.setattr(machine, "program", lambda name: None)
     monkeypatch.setattr(machine, "rabbitmq_server", lambda: None)
     monkeypatch.setattr(machine, "postgresql_bin", lambda: None)
-    assert install.missing_packages(build=False) == ["mariadb-server", "rabbitmq-server", "postgresql", "chromium"]
+    assert install.missing_packages(build=False) == [
+        "mariadb-server",
+        "rabbitmq-server",
+        "postgresql",
+        "docker-compose",
+        "chromium",
+    ]
     assert {"gcc", "pkg-config", "libmariadb-dev"} <= set(install.missing_packages(build=True))
 
 
