@@ -19,7 +19,7 @@ from everest.store.database import load_queries
 from everest.store.unit_of_work import UnitOfWork
 from everest.store.workflow_views import plain
 from everest.workflow import control, pointer, questions
-from everest.workflow.ports import Run
+from everest.workflow.records import Run
 
 _QUERIES = load_queries("approvals")
 

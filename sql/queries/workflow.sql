@@ -77,6 +77,16 @@ SET state = :state, status = :status, paused_status = :paused_status, waiting = 
     failed_attempt = :failed_attempt, finished_at = :finished_at, updated_at = UTC_TIMESTAMP(6)
 WHERE id = :run_id;
 
+-- name: step_on(run_id, dag_run_id, at_step, visit, status, current_step, state, transitions, counters)!
+-- A completed plain step moves the pointer of a run that nobody has locked, if the run is still as its process left it.
+-- Else status would become NULL, which the column refuses (error 1048), and no statement behind this one is run. The
+-- status comes first: assignments are made from left to right.
+UPDATE workflow_runs
+SET status = IF(status = 'running' AND dag_run_id = :dag_run_id AND current_step = :at_step AND visit = :visit, :status, NULL),
+    current_step = :current_step, state = :state, transitions = :transitions, counters = :counters,
+    finished_at = IF(current_step IS NULL, UTC_TIMESTAMP(6), NULL), updated_at = UTC_TIMESTAMP(6)
+WHERE id = :run_id;
+
 -- name: waiters(run_id)
 -- Runs whose open wait depends on this one.
 SELECT DISTINCT r.id
@@ -139,6 +149,13 @@ ORDER BY id;
 UPDATE workflow_steps
 SET status = :status, output = :output, state_after = :state_after, error = :error, finished_at = UTC_TIMESTAMP(6)
 WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND branch = :branch;
+
+-- name: finish_newest_try(run_id, step, visit, attempt, output, state_after)!
+-- The same of a try that must still be the newest one, and at work (else error 1048).
+UPDATE workflow_steps
+SET status = IF(status = 'running' AND attempt = :attempt, 'completed', NULL), output = :output,
+    state_after = :state_after, error = NULL, finished_at = UTC_TIMESTAMP(6)
+WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND branch = '';
 
 -- name: add_items(run_id, step, visit, n, rows)!
 -- The items of a for_each, as a JSON array of [index, item as JSON text].

@@ -18,7 +18,7 @@ from everest.workflow import definition as d
 from everest.workflow.definition import Definition
 from everest.workflow.inline import Inline
 from everest.workflow.memory_tables import Message
-from everest.workflow.ports import FINAL, WAITING, Run
+from everest.workflow.records import FINAL, WAITING, Run
 from everest.workflow.ticket import Fenced, Go, StepContext, Ticket
 from tests.workflow import programs
 from tests.workflow.model import Expected, Model

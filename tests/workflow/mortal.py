@@ -23,7 +23,7 @@ from everest.settings import MysqlUrl, Settings
 from everest.workflow import control, engine
 from everest.workflow.builder import workflow
 from everest.workflow.inline import Inline
-from everest.workflow.ports import FINAL
+from everest.workflow.records import FINAL
 from tests.workflow.world import MysqlWorld, UnitOfWorkWithEffects
 
 Moment = Literal["before", "after"]

@@ -22,7 +22,7 @@ from everest.opname.document import LINE_COLUMNS, Header, input_hash, with_heade
 from everest.opname.workflow import POST_OPNAME
 from everest.store.database import load_queries
 from everest.store.unit_of_work import UnitOfWork
-from everest.workflow.ports import Run
+from everest.workflow.records import Run
 
 _QUERIES = load_queries("intake")
 _ROWS = load_queries("intake", as_tuples=True)

@@ -17,7 +17,7 @@ from everest.store.unit_of_work import Database, UnitOfWork
 from everest.workflow import engine, pointer
 from everest.workflow.definition import Definition
 from everest.workflow.engine import Ticket
-from everest.workflow.ports import WAITING, Run
+from everest.workflow.records import WAITING, Run
 from ingest_consumer import shadow as jobs
 from ingest_consumer.metrics import REPAIRS, Meter
 

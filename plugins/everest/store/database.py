@@ -28,6 +28,8 @@ TRANSIENT = frozenset({1213, 1205, 1020, 2006, 2013, 2055})
 # Cannot reach the server at all, or it is starting, stopping or full.
 UNREACHABLE = frozenset({2002, 2003, 1040, 1053, 1077, 1079, 1927, 3169})
 DUPLICATE = 1062
+NOT_NULL = 1048
+"""Strict mode refuses a NULL where none may be."""
 LOCK_WAIT_SECONDS = 20
 LONGEST_TEXT_BYTES = 16 * 1024 * 1024
 """What GROUP_CONCAT may make, as much as MariaDB's packet holds by default; by itself MySQL cuts at 1,024."""
@@ -151,17 +153,28 @@ class Statements:
     def __init__(self, conn: Connection) -> None:
         self._conn = conn
         self._texts: list[str] = []
+        self._refusals: dict[int, Exception] = {}
 
-    def add(self, query: Any, parameters: dict[str, Any]) -> None:
-        """query: a named one; its parameters are bound now."""
+    def add(self, query: Any, parameters: dict[str, Any], refusal: Exception | None = None) -> None:
+        """query: a named one; its parameters are bound now. refusal: what it means when it would write a NULL that its
+        column refuses, which is how a statement of a batch says that its row is not as expected."""
+        if refusal is not None:
+            self._refusals[len(self._texts)] = refusal
         with self._conn.cursor() as cursor:
             self._texts.append(cursor.mogrify(query.sql, parameters).rstrip().rstrip(";") + ";")
 
     def send(self) -> None:
+        done = 0
         with self._conn.cursor() as cursor:
-            cursor.execute("\n".join(self._texts))
-            while cursor.nextset():
-                pass
+            try:
+                cursor.execute("\n".join(self._texts))
+                done = 1
+                while cursor.nextset():
+                    done += 1
+            except MySQLdb.Error as error:
+                if error.args[:1] == (NOT_NULL,) and done in self._refusals:
+                    raise self._refusals[done] from error
+                raise
 
 
 def last_insert_id(conn: Connection) -> int:

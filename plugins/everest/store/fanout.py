@@ -10,7 +10,7 @@ from typing import Any
 
 from everest.store.database import Connection, Statements, last_insert_id, load_queries
 from everest.workflow import codec
-from everest.workflow.ports import Compensation, Item, ItemCounts, Run, Signal, Standing
+from everest.workflow.records import Compensation, Item, ItemCounts, Run, Signal, Standing
 
 QUERIES = load_queries("workflow")
 ITEMS_PER_STATEMENT = 5_000
@@ -32,12 +32,13 @@ class MysqlFanout:
             self._together = None
         statements.send()
 
-    def _write(self, query: Any, **parameters: Any) -> None:
-        """A write whose answer nobody needs: now, or with the others of an `at_once`."""
+    def _write(self, query: Any, refusal: Exception | None = None, **parameters: Any) -> None:
+        """A write whose answer nobody needs: now, or with the others of an `at_once`. One with a refusal (see
+        `Statements.add`) is always one of those."""
         if self._together is None:
             query(self._conn, **parameters)
         else:
-            self._together.add(query, parameters)
+            self._together.add(query, parameters, refusal)
 
     # ------------------------------------------------------------------------------------------------- items
 

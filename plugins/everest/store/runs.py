@@ -12,7 +12,8 @@ from everest.store.database import last_insert_id
 from everest.store.fanout import QUERIES as _QUERIES
 from everest.store.fanout import MysqlFanout
 from everest.workflow import codec
-from everest.workflow.ports import Outcome, Run, ShadowRow, Standing, StepRecord, Try
+from everest.workflow.records import Outcome, Run, ShadowRow, Standing, StepRecord, Try
+from everest.workflow.ticket import NEWER_TRY, Fenced, Stale, Token
 from ingest_consumer import shadow as jobs
 
 _RUN_JSON = ("payload", "state", "waiting", "counters", "error")
@@ -107,6 +108,32 @@ class MysqlRunStore(MysqlFanout):
             failed_n=run.failed_n,
             failed_attempt=run.failed_attempt,
             finished_at=_naive(run.finished_at),
+        )
+
+    def step_on(self, run: Run, token: Token, output: dict[str, Any]) -> None:
+        state = codec.dumps(run.state)
+        self._write(
+            _QUERIES.step_on,
+            Stale(f"workflow {run.id} is not as it was when step {token.step} began"),
+            run_id=run.id,
+            dag_run_id=token.dag_run_id,
+            at_step=token.step,
+            visit=token.visit,
+            status=run.status,
+            current_step=run.current_step,
+            state=state,
+            transitions=run.transitions,
+            counters=codec.dumps(run.counters) if run.counters else None,
+        )
+        self._write(
+            _QUERIES.finish_newest_try,
+            Fenced(NEWER_TRY),
+            run_id=run.id,
+            step=token.step,
+            visit=token.visit,
+            attempt=token.attempt,
+            output=codec.dumps(output),
+            state_after=state,
         )
 
     @staticmethod

@@ -14,7 +14,8 @@ from everest.workflow import definition as d
 from everest.workflow import parking, pointer, questions, state
 from everest.workflow.checks import MAX_SIGNAL_NAME
 from everest.workflow.definition import Definition, Step
-from everest.workflow.ports import Run, Signal, Transaction
+from everest.workflow.ports import Transaction
+from everest.workflow.records import Run, Signal
 from everest.workflow.ticket import Forward, Leave, Token
 
 REFUSED = 403

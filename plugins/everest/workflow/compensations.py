@@ -12,7 +12,8 @@ from typing import Literal
 
 from everest.workflow import pointer
 from everest.workflow.definition import Definition, Handler, dotted_name, resolve
-from everest.workflow.ports import Compensation, TransactionFactory
+from everest.workflow.ports import TransactionFactory
+from everest.workflow.records import Compensation
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,8 @@ from everest.errors import Conflict, EverestError
 from everest.workflow import answers, codec, parking, pointer, starts, state, waits
 from everest.workflow.compensations import compensate_all, compensate_next
 from everest.workflow.definition import Definition
-from everest.workflow.ports import FINAL, WAITING, Outcome, Transaction
+from everest.workflow.ports import Transaction
+from everest.workflow.records import FINAL, WAITING, Outcome
 from everest.workflow.starts import Dispatched
 
 __all__ = [

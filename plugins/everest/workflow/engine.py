@@ -8,6 +8,7 @@ Ownership is the equality of `dag_run_id`; the right to commit belongs to the ne
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -17,9 +18,11 @@ from everest.workflow import definition as d
 from everest.workflow.definition import NEXT_STEP, Definition, Step
 from everest.workflow.ownership import find, find_run, second_row, take_over
 from everest.workflow.pointer import announce_next, cancel_run, describe, fail_run
-from everest.workflow.ports import FINAL, WAITING, Outcome, Run, Standing, Transaction, Try
+from everest.workflow.ports import Transaction
+from everest.workflow.records import FINAL, WAITING, Outcome, Run, Standing, Try
 from everest.workflow.starts import Dispatched, dispatch
 from everest.workflow.ticket import (
+    NEWER_TRY,
     Fenced,
     Forward,
     Go,
@@ -28,6 +31,7 @@ from everest.workflow.ticket import (
     Overtaken,
     Replay,
     Result,
+    Stale,
     StepContext,
     Ticket,
     Token,
@@ -140,31 +144,47 @@ def _other_definition(tx: Transaction, run: Run, definition: Definition, older: 
 # ------------------------------------------------------------------------------------------------------ settle
 
 
-def settle(tx: Transaction, definition: Definition, token: Token, output: dict[str, Any] | None) -> Result:
+def settle(
+    tx: Transaction, definition: Definition, token: Token, output: dict[str, Any] | None, known: Run | None = None
+) -> Result:
     """Records a step's (or branch's) output and moves the pointer, or parks the run at a step that asks a person, in
-    the transaction that holds the handler's writes. Raises Fenced (the caller rolls back) when this try lost its right
-    to commit, Overtaken when a person answered while it was at work."""
-    return _settled(tx, definition, token, output, None)[1]
+    the transaction that holds the handler's writes. known: the run as its process committed it last (`Go.run`). Raises
+    Fenced (the caller rolls back) when this try lost its right to commit, Overtaken when a person answered while it
+    was at work."""
+    return _settled(tx, definition, token, output, known, None)[1]
 
 
 def settle_and_begin(
-    tx: Transaction, definition: Definition, token: Token, output: dict[str, Any] | None, following: str
+    tx: Transaction,
+    definition: Definition,
+    token: Token,
+    output: dict[str, Any] | None,
+    following: str,
+    known: Run | None = None,
 ) -> Result | Go:
-    """Settles a plain step as `settle` does, and begins the next one of the same task in the same commit, under the
-    same lock. A run that was paused, that waits or that goes elsewhere begins nothing."""
-    run, result = _settled(tx, definition, token, output, following)
+    """Settles a plain step as `settle` does, and begins the next one of the same task in the same commit. A run that
+    was paused, that waits or that goes elsewhere begins nothing."""
+    run, result = _settled(tx, definition, token, output, known, following)
     if result != Forward(following):
         return result
     # Its state as every other step finds it: from the row.
     begun = replace(token, step=following, attempt=1, decision=None)
-    return Go(begun, codec.loads(codec.dumps(run.state)))
+    return Go(begun, codec.loads(codec.dumps(run.state)), run)
 
 
 def _settled(
-    tx: Transaction, definition: Definition, token: Token, output: dict[str, Any] | None, begins: str | None
+    tx: Transaction,
+    definition: Definition,
+    token: Token,
+    output: dict[str, Any] | None,
+    known: Run | None,
+    begins: str | None,
 ) -> tuple[Run, Result]:
-    run, waiters = owned(tx, definition, token)
     step = definition.step(token.step)
+    if known is not None and _only_steps_on(tx, definition, token, step, output):
+        with suppress(Stale):  # paused or changed meanwhile: its lock and its row will tell
+            return known, pointer.advance(tx, definition, known, step, token, output, begins, is_locked=False)
+    run, waiters = owned(tx, definition, token)
     _refuse_overtaken(run, token)
     question = questions.Question.of(step.name, output) if isinstance(step, d.Then) else None
     if question is not None:
@@ -172,6 +192,18 @@ def _settled(
     if isinstance(step, d.Parallel):
         return run, ended(tx, run, waiters, fanout.settle_branch(tx, definition, run, step, token, output))
     return run, ended(tx, run, waiters, pointer.advance(tx, definition, run, step, token, output, begins))
+
+
+def _only_steps_on(
+    tx: Transaction, definition: Definition, token: Token, step: Step, output: dict[str, Any] | None
+) -> bool:
+    """Whether a step does no more than go on to the next one, so that it need not read the run to do it."""
+    returned = output or {}
+    if not isinstance(step, d.Then) or step.compensate_with is not None:
+        return False
+    if NEXT_STEP in returned or questions.Question.of(step.name, output) is not None:
+        return False
+    return definition.steps[-1] is not step or not tx.runs.waiters(token.run_id)
 
 
 def _refuse_overtaken(run: Run, token: Token) -> None:
@@ -236,7 +268,7 @@ def _check_owner(
     if run.current_step != token.step or run.visit != token.visit:
         raise Fenced(f"the workflow stands at {run.current_step}, visit {run.visit}")
     if newest is None or newest.attempt != token.attempt or newest.status == "completed":
-        raise Fenced("a newer try of this step has begun or ended")
+        raise Fenced(NEWER_TRY)
 
 
 def settle_item(

@@ -13,7 +13,8 @@ from everest.errors import DocumentRefused, EverestError
 from everest.workflow import definition as d
 from everest.workflow import pointer, questions, state
 from everest.workflow.definition import NEXT_STEP, Definition
-from everest.workflow.ports import ItemCounts, Run, Standing, Transaction
+from everest.workflow.ports import Transaction
+from everest.workflow.records import ItemCounts, Run, Standing
 from everest.workflow.ticket import Fenced, Forward, ItemFailed, ItemFenced, Leave, Replay, Token
 
 

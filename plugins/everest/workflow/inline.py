@@ -16,7 +16,7 @@ from everest.workflow import control, state
 from everest.workflow.definition import Definition
 from everest.workflow.memory import MemoryDatabase
 from everest.workflow.memory_tables import Message
-from everest.workflow.ports import Outcome, Run
+from everest.workflow.records import Outcome, Run
 from everest.workflow.runner import is_recorded, run_task, tasks_of
 from everest.workflow.ticket import Fenced, Leave, Ticket
 

@@ -16,15 +16,8 @@ from typing import Any
 from everest.errors import Conflict, DocumentMissing
 from everest.workflow.memory_fanout import MemoryFanout
 from everest.workflow.memory_tables import Message, Tables, plain
-from everest.workflow.ports import (
-    FINAL,
-    Outcome,
-    Run,
-    ShadowRow,
-    Standing,
-    StepRecord,
-    Try,
-)
+from everest.workflow.records import FINAL, Outcome, Run, ShadowRow, Standing, StepRecord, Try
+from everest.workflow.ticket import NEWER_TRY, Fenced, Stale, Token
 
 
 @dataclass(frozen=True)
@@ -122,6 +115,17 @@ class MemoryRunStore(MemoryFanout):
 
     def save(self, run: Run) -> None:
         self._t.runs[run.id] = replace(_checked(run), updated_at=self._database.now)
+
+    def step_on(self, run: Run, token: Token, output: dict[str, Any]) -> None:
+        held, newest = self.lock_try(run.id, token.step, token.branch)
+        if (held.status, held.dag_run_id) != ("running", token.dag_run_id):
+            raise Stale(f"workflow {run.id} is {held.status}, of DAG run {held.dag_run_id}")
+        if (held.current_step, held.visit) != (token.step, token.visit):
+            raise Stale(f"workflow {run.id} stands at {held.current_step}, visit {held.visit}")
+        if newest != Try("running", token.attempt):
+            raise Fenced(NEWER_TRY)
+        self.finish_step(run, token.step, "", "completed", output, None)
+        self.save(replace(run, finished_at=None if run.current_step else self._database.now))
 
     def waiters(self, run_id: int) -> list[int]:
         return sorted(one for one, waited in self._waiting().items() if run_id in waited)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from everest.workflow.memory_tables import plain
-from everest.workflow.ports import Compensation, Item, ItemCounts, Run, Signal, Standing
+from everest.workflow.records import Compensation, Item, ItemCounts, Run, Signal, Standing
 
 if TYPE_CHECKING:
     from everest.workflow.memory import MemoryDatabase

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from everest.workflow import codec
-from everest.workflow.ports import Run, StepRecord
+from everest.workflow.records import Run, StepRecord
 
 
 @dataclass

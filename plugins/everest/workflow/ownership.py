@@ -8,7 +8,8 @@ from __future__ import annotations
 from everest.errors import Conflict, DefinitionError, DocumentMissing
 from everest.workflow import pointer, starts, waits
 from everest.workflow.definition import Definition
-from everest.workflow.ports import FINAL, WAITING, Outcome, Run, ShadowRow, Transaction, Try
+from everest.workflow.ports import Transaction
+from everest.workflow.records import FINAL, WAITING, Outcome, Run, ShadowRow, Try
 from everest.workflow.ticket import Leave, Ticket
 
 

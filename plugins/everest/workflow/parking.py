@@ -12,7 +12,8 @@ from everest.errors import WaitTimeout
 from everest.workflow import definition as d
 from everest.workflow import pointer
 from everest.workflow.definition import Step
-from everest.workflow.ports import Run, RunStatus, Transaction
+from everest.workflow.ports import Transaction
+from everest.workflow.records import Run, RunStatus
 from everest.workflow.ticket import Leave
 
 _SHOWN = ("kind", "names", "remaining", "until")

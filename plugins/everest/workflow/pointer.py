@@ -17,7 +17,8 @@ from everest.errors import DefinitionError, DocumentRefused, EverestError, probl
 from everest.workflow import definition as d
 from everest.workflow import questions, state
 from everest.workflow.definition import NEXT_STEP, RESPONSE, Definition, Step, dotted_name
-from everest.workflow.ports import FINAL, WAITING, Outcome, Run, RunStatus, Transaction
+from everest.workflow.ports import Transaction
+from everest.workflow.records import FINAL, WAITING, Outcome, Run, RunStatus
 from everest.workflow.ticket import Forward, Leave, StepContext, Token
 
 log = logging.getLogger(__name__)
@@ -43,9 +44,12 @@ def advance(
     token: Token,
     output: dict[str, Any] | None,
     begins: str | None = None,
+    is_locked: bool = True,
 ) -> Forward | Leave:
     """Records the step as completed and moves the pointer. begins: a step of the same task, which is begun in the same
-    commit if the pointer moves to it.
+    commit if the pointer moves to it. is_locked: the caller holds the run's lock and has seen that the token may
+    commit; else the write itself finds out (`RunStore.step_on`), for a plain step of a running run that goes on to
+    the next one and has nothing to undo.
 
     Raises BudgetExceeded, and DocumentRefused when the output names a step that does not exist; the caller rolls
     back and records the failure.
@@ -70,14 +74,16 @@ def advance(
     following = _following(definition, step.name, position, output.get(NEXT_STEP))
     state.forget_left_loops(run, definition, following)
     if following == len(definition.steps):
+        run.status, run.current_step = "completed", None
+        if is_locked:
+            run.finished_at = tx.now
         with tx.runs.at_once():
-            _completed(tx, run, step, token, public)
-            return complete(tx, run, output.get(RESPONSE))
+            _move(tx, run, step, token, public, is_locked)
+            return _tell_completed(tx, run, output.get(RESPONSE))
     run.current_step = definition.steps[following].name
     if following > position and run.status != "paused":
         with tx.runs.at_once():
-            _completed(tx, run, step, token, public)
-            tx.runs.save(run)
+            _move(tx, run, step, token, public, is_locked)
             tx.runs.set_shadow(carrier(run), Outcome("PROCESSING"), run.current_step)
             if begins == run.current_step:
                 tx.runs.begin_attempt(run, begins, "")
@@ -91,6 +97,16 @@ def advance(
         return park(tx, run, PAUSED_MESSAGE)
     announce_next(tx, run)
     return Leave(f"goes back to {run.current_step} in DAG run {run.dag_run_id}")
+
+
+def _move(tx: Transaction, run: Run, step: Step, token: Token, public: dict[str, Any], is_locked: bool) -> None:
+    """The run first: where nobody has locked it yet, this write does."""
+    if is_locked:
+        tx.runs.save(run)
+        _completed(tx, run, step, token, public)
+    else:
+        tx.runs.step_on(run, token, public)
+        tx.runs.add_event(run, "completed", step.name, token.attempt, None)
 
 
 def _completed(tx: Transaction, run: Run, step: Step, token: Token, public: dict[str, Any]) -> None:
@@ -107,11 +123,7 @@ def _following(definition: Definition, step: str, position: int, target: Any) ->
         raise DocumentRefused(f"step {step} asks for _next_step {target!r}, which does not exist", code=500) from None
 
 
-def complete(tx: Transaction, run: Run, response: dict[str, Any] | None) -> Leave:
-    run.status = "completed"
-    run.current_step = None
-    run.finished_at = tx.now
-    tx.runs.save(run)
+def _tell_completed(tx: Transaction, run: Run, response: dict[str, Any] | None) -> Leave:
     answer = {"status": "success", "code": 200, "message": SUCCESS_MESSAGE, **(response or {})}
     tx.runs.set_shadows(run, Outcome("COMPLETED", answer))
     tx.runs.add_event(run, "workflow_completed", None, None, None)

@@ -184,8 +184,8 @@ class _Try:
         with self._open() as tx:
             output = handler(state.public_part(start.state), self._context(tx, start.token))
             if self._following is not None:
-                return engine.settle_and_begin(tx, self._definition, start.token, output, self._following)
-            return engine.settle(tx, self._definition, start.token, output)
+                return engine.settle_and_begin(tx, self._definition, start.token, output, self._following, start.run)
+            return engine.settle(tx, self._definition, start.token, output, start.run)
 
     def _context(self, tx: Transaction, token: Token, **item: Any) -> StepContext:
         return StepContext(

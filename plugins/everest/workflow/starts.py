@@ -10,7 +10,8 @@ from everest.errors import Conflict, DocumentRefused
 from everest.workflow import codec, state
 from everest.workflow import definition as d
 from everest.workflow.definition import PRIORITY_WEIGHT, Definition
-from everest.workflow.ports import Outcome, Run, Transaction
+from everest.workflow.ports import Transaction
+from everest.workflow.records import Outcome, Run
 
 MAX_KEY = 150
 """Characters of an idempotency key and of a group key; their columns."""

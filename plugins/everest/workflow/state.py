@@ -6,7 +6,7 @@ from typing import Any
 
 from everest.workflow import codec
 from everest.workflow.definition import Definition, Repeat
-from everest.workflow.ports import Run
+from everest.workflow.records import Run
 from everest.workflow.ticket import BudgetExceeded
 
 

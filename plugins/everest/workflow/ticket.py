@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from everest.errors import DocumentRefused, EverestError
+from everest.workflow.records import Run
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,12 @@ class Token:
 
 @dataclass(frozen=True)
 class Go:
-    """Run the handler on this state, then settle with this token."""
+    """Run the handler on this state, then settle with this token. run: as this process has committed it, where the
+    step began in the commit of the one before it."""
 
     token: Token
     state: dict[str, Any]
+    run: Run | None = None
 
 
 @dataclass(frozen=True)
@@ -89,9 +92,19 @@ class Forward:
 Result = Forward | Replay | Leave
 
 
+NEWER_TRY = "a newer try of this step has begun or ended"
+
+
 class Fenced(EverestError):
     """A newer try, a newer DAG run or a final status owns this step; nothing of this try was written."""
 
+    code = 409
+
+
+class Stale(EverestError):
+    """The run is not as its process left it: to be looked at again, under its lock."""
+
+    retryable = True
     code = 409
 
 

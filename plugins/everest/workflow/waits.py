@@ -13,7 +13,8 @@ from everest.errors import DocumentRefused, WaitTimeout
 from everest.workflow import answers, parking, pointer, starts, state
 from everest.workflow import definition as d
 from everest.workflow.definition import Definition, Step
-from everest.workflow.ports import Run, Transaction
+from everest.workflow.ports import Transaction
+from everest.workflow.records import Run
 from everest.workflow.ticket import Forward, Leave, Token
 
 
