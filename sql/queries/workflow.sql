@@ -350,6 +350,12 @@ DELETE FROM outbox WHERE workflow_id = :run_id AND published_at IS NULL AND exch
 INSERT INTO workflow_events (workflow_id, event, step, visit, attempt, n, detail, created_at)
 VALUES (:run_id, :event, :step, :visit, :attempt, :n, :detail, UTC_TIMESTAMP(6));
 
+-- name: add_handover(run_id, step, visit, attempt, n, following)!
+-- Two lines: a step is completed, and the next one has begun in the same commit.
+INSERT INTO workflow_events (workflow_id, event, step, visit, attempt, n, created_at)
+VALUES (:run_id, 'completed', :step, :visit, :attempt, :n, UTC_TIMESTAMP(6)),
+       (:run_id, 'started', :following, :visit, 1, :n, UTC_TIMESTAMP(6));
+
 -- name: get_shadow(shadow_id)^
 -- What the engine reads of a shadow row.
 SELECT id, transaksi_id, nomer_nota, workflow_id, worker_status, dag_run_id, n

@@ -221,6 +221,17 @@ class MysqlRunStore(MysqlFanout):
             detail=_text(detail),
         )
 
+    def add_handover(self, run: Run, step: str, attempt: int, following: str) -> None:
+        self._write(
+            _QUERIES.add_handover,
+            run_id=run.id,
+            step=step,
+            visit=run.visit,
+            attempt=attempt,
+            n=run.n,
+            following=following,
+        )
+
     # ----------------------------------------------------------------------------------------- shadow rows
 
     def shadow(self, shadow_id: int, lock: bool = False) -> ShadowRow | None:

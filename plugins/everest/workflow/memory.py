@@ -205,6 +205,10 @@ class MemoryRunStore(MemoryFanout):
     ) -> None:
         self._t.events.append({"run": run.id, "event": event, "step": step, "attempt": attempt, "detail": detail})
 
+    def add_handover(self, run: Run, step: str, attempt: int, following: str) -> None:
+        self.add_event(run, "completed", step, attempt, None)
+        self.add_event(run, "started", following, 1, None)
+
     def shadow(self, shadow_id: int, lock: bool = False) -> ShadowRow | None:
         row = self._t.shadows.get(shadow_id)
         names = ("id", "transaksi_id", "nomer_nota", "workflow_id", "worker_status", "dag_run_id", "n")

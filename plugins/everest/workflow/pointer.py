@@ -79,6 +79,7 @@ def advance(
             run.finished_at = tx.now
         with tx.runs.at_once():
             _move(tx, run, step, token, public, is_locked)
+            tx.runs.add_event(run, "completed", step.name, token.attempt, None)
             return _tell_completed(tx, run, output.get(RESPONSE))
     run.current_step = definition.steps[following].name
     if following > position and run.status != "paused":
@@ -87,9 +88,12 @@ def advance(
             tx.runs.set_shadow(carrier(run), Outcome("PROCESSING"), run.current_step)
             if begins == run.current_step:
                 tx.runs.begin_attempt(run, begins, "")
-                tx.runs.add_event(run, "started", begins, 1, None)
+                tx.runs.add_handover(run, step.name, token.attempt, begins)
+            else:
+                tx.runs.add_event(run, "completed", step.name, token.attempt, None)
         return Forward(run.current_step)
-    _completed(tx, run, step, token, public)
+    tx.runs.finish_step(run, step.name, "", "completed", public, None)
+    tx.runs.add_event(run, "completed", step.name, token.attempt, None)
     if following <= position:
         # A DAG run only walks forward: a jump back is a new visit in a new DAG run.
         run.visit += 1
@@ -103,15 +107,9 @@ def _move(tx: Transaction, run: Run, step: Step, token: Token, public: dict[str,
     """The run first: where nobody has locked it yet, this write does."""
     if is_locked:
         tx.runs.save(run)
-        _completed(tx, run, step, token, public)
+        tx.runs.finish_step(run, step.name, "", "completed", public, None)
     else:
         tx.runs.step_on(run, token, public)
-        tx.runs.add_event(run, "completed", step.name, token.attempt, None)
-
-
-def _completed(tx: Transaction, run: Run, step: Step, token: Token, public: dict[str, Any]) -> None:
-    tx.runs.finish_step(run, step.name, "", "completed", public, None)
-    tx.runs.add_event(run, "completed", step.name, token.attempt, None)
 
 
 def _following(definition: Definition, step: str, position: int, target: Any) -> int:

@@ -334,6 +334,11 @@ class _Try:
             log.warning("the failed try is not in the run's history: %s", problem.message)
 
     def _again_when_transient(self, work: Callable[[], T]) -> T:
+        made = []
+        try:
+            return work()
+        except TransientDatabaseError as error:
+            made.append(error)
         retrying = Retrying(
             retry=retry_if_exception_type(TransientDatabaseError),
             wait=wait_random_exponential(multiplier=0.1, max=3),
@@ -341,7 +346,13 @@ class _Try:
             before_sleep=lambda call: log.warning("transient database error, trying again: %s", _error_of(call)),
             reraise=True,
         )
-        outcome: T = retrying(work)
+
+        def once_more() -> T:
+            if made:  # the first try: nearly always the only one, it needs no book-keeping
+                raise made.pop()
+            return work()
+
+        outcome: T = retrying(once_more)
         return outcome
 
 
