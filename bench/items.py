@@ -63,16 +63,7 @@ def _run(server: BenchServer, items: int, slots: int) -> tuple[float, int]:
             payload = {"items": [f"GD-{number:05}" for number in range(items)], "slots": slots}
             run = tx.runs.lock(control.dispatch(tx, EACH, payload).workflow_id)
         ticket = Ticket(run.dag_run_id, run.carrier_shadow_id or 0, run.n, run.id)
-        context = multiprocessing.get_context("spawn")
-        start = context.Barrier(slots + 1)
-        workers = [context.Process(target=_slot, args=(server.url, ticket, str(slot), start)) for slot in range(slots)]
-        for worker in workers:
-            worker.start()
-        start.wait(PATIENCE_S)
-        before = time.perf_counter()
-        for worker in workers:
-            worker.join(PATIENCE_S)
-        seconds = time.perf_counter() - before
+        seconds = _in_slots(server.url, ticket, slots)
         with units.transaction() as tx:
             run = tx.runs.lock(run.id)
     finally:
@@ -80,6 +71,27 @@ def _run(server: BenchServer, items: int, slots: int) -> tuple[float, int]:
     if run.status != "completed" or run.state["looked"]["succeeded"] != items:
         raise RuntimeError(f"the for_each is {run.status} after {seconds:.0f} s: {run.error}")
     return seconds, len(codec.dumps(run.state).encode())
+
+
+def _in_slots(url: MysqlUrl, ticket: Ticket, slots: int) -> float:
+    """Seconds from the first slot's start to the end of the last. None of its processes outlives this."""
+    context = multiprocessing.get_context("spawn")
+    start = context.Barrier(slots + 1)
+    workers = [context.Process(target=_slot, args=(url, ticket, str(slot), start)) for slot in range(slots)]
+    try:
+        for worker in workers:
+            worker.start()
+        start.wait(PATIENCE_S)
+        before = time.perf_counter()
+        for worker in workers:
+            worker.join(max(0.0, before + PATIENCE_S - time.perf_counter()))
+        return time.perf_counter() - before
+    finally:
+        for worker in workers:
+            if worker.is_alive():
+                worker.kill()
+            if worker.pid is not None:
+                worker.join()
 
 
 def _slot(url: MysqlUrl, ticket: Ticket, slot: str, start: Barrier) -> None:

@@ -86,6 +86,57 @@ def test_a_pause_between_two_fused_steps_lets_the_second_not_begin(world: World)
     assert (world.status(run_id), world.effects) == ("completed", STEPS)
 
 
+@pytest.mark.parametrize("at", STEPS)
+def test_a_pause_of_another_session_lets_the_fused_step_at_work_commit_and_nothing_begin(
+    mysql_world: MysqlWorld, at: str
+) -> None:
+    """What the task knows of its run is not so any more: its write finds out, and looks again under the lock."""
+    world = mysql_world
+
+    def paused(state: dict[str, Any], step: Any) -> dict[str, Any]:
+        step.tx.write(at)
+        world.meanwhile(step.workflow_id, control.pause)
+        return {at: 1}
+
+    run_id = world.start(fused(**{at: paused}))
+    world.walk()
+
+    done = STEPS[: STEPS.index(at) + 1]
+    assert (world.status(run_id), world.effects) == ("completed" if at == "c" else "paused", done)
+    assert [event for event, step in world.names(run_id, "started", "completed") if step == at] == [
+        "started",
+        "completed",
+    ]
+    assert {key[0] for key in world.records(run_id)} == set(done)
+    if at != "c":
+        world.act(run_id, control.resume)
+    assert (world.status(run_id), world.effects, world.state(run_id)) == ("completed", STEPS, {"a": 1, "b": 1, "c": 1})
+
+
+def test_whoever_waits_for_a_fused_run_is_woken_by_its_last_commit(world: World) -> None:
+    waits = workflow("waits").wait_for_workflow("other", name="join").build()
+    run_id = world.start(fused())
+    ticket = world.deliver()
+    waiter = world.start(waits, {"other": run_id})
+    world.step(world.deliver(), "join")
+    assert world.status(waiter) == "waiting_for_workflows"
+
+    task(world.definitions["fused"], ticket, world.database)
+
+    assert (world.status(run_id), world.job(waiter)) == ("completed", "PENDING")
+    world.walk()
+    assert world.status(waiter) == "completed"
+
+
+def test_what_a_fused_step_does_to_its_state_in_place_is_not_kept(world: World) -> None:
+    def spoils(state: dict[str, Any], step: Any) -> None:
+        state["list"].append("spoilt")
+
+    run_id = world.begin(fused(a=spoils, b=spoils), {"list": [1]})
+
+    assert world.state(run_id) == {"list": [1], "c": 1}
+
+
 def test_a_cancel_between_two_fused_steps_makes_the_second_commit_impossible(mysql_world: MysqlWorld) -> None:
     world = mysql_world
 
