@@ -16,7 +16,7 @@ STACK = $(VENV)/python -m stack
 ANYWAY = $(shell test -x $(VENV)/python && echo $(VENV)/python || echo $(PYTHON)) -m stack
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up down status logs clean demo test test-all check format bench bench-smoke requirements
+.PHONY: help setup up down status logs clean demo test test-all chaos check format bench bench-smoke requirements
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r name text; do printf 'make %-14s %s\n' "$$name" "$$text"; done
@@ -56,6 +56,9 @@ test: up ## the tests, on the local stack; ARGS='-k words' chooses
 
 test-all: up ## the tests with those marked long
 	$(call passes,)
+
+chaos: up ## break everything by a seed and look whether the books hold; ARGS='--seed 7 --seconds 120'
+	@$(VENV)/python -m tests.chaos $(ARGS)
 
 check: setup ## format, lint, types, who may import whom, pins, secrets, known holes
 	@$(VENV)/ruff format --check .

@@ -83,6 +83,11 @@ class Layout:
         return self.local / "site.json"
 
     @property
+    def overrides_file(self) -> Path:
+        """Variables that one `up` gave to single programs, over their own; absent but while a test wants it so."""
+        return self.local / "overrides.json"
+
+    @property
     def env_file(self) -> Path:
         return self.local / "stack.env"
 

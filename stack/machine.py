@@ -46,6 +46,11 @@ def parallelism(cores: int | None = None) -> int:
     return min(6, max(4, TASKS_PER_CORE * (cores or os.cpu_count() or 2)))
 
 
+def fake_clock() -> Path | None:
+    """The library that gives a process a wall clock of its own; of the chaos tests."""
+    return next(iter(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")), None)
+
+
 def require(found: Path | None, what: str) -> Path:
     if found is None:
         raise StackError(f"{what} is not installed; run `make setup`")

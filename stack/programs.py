@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from stack import machine
 from stack.accounts import CELERY, CELERY_VHOST, IDENTITIES, MONITOR, OPERATOR, OWNER, VHOST, Identity
@@ -17,7 +18,7 @@ from stack.credentials import Credentials
 from stack.layout import Layout, write_private
 from stack.machine import ServiceUser
 from stack.ports import LOOPBACK, Ports
-from stack.processes import MARK, PROGRAM_MARK
+from stack.processes import MARK, PROGRAM_MARK, SERVERS
 from stack.roster import Program, programs
 from stack.shape import PREFIX, Shape
 
@@ -36,15 +37,23 @@ RABBITMQ_NODE = "everest@localhost"
 INHERITED = ("HOME", "LANG", "LC_ALL", "LOGNAME", "TMPDIR", "TZ", "USER")
 
 
+Overrides = Mapping[str, Mapping[str, str]]
+
+
 @dataclass(frozen=True)
 class Stack:
-    """What everything about the stack is computed from."""
+    """What everything about the stack is computed from.
+
+    site: the EVEREST_ settings of the shell, for all our programs. overrides: variables by program, over everything
+    else; the chaos tests put their proxies between the programs with them.
+    """
 
     layout: Layout
     ports: Ports
     credentials: Credentials
     site: Mapping[str, str] = field(default_factory=dict)
     shape: Shape = field(default_factory=Shape)
+    overrides: Overrides = field(default_factory=dict, repr=False)
 
     @property
     def programs(self) -> tuple[Program, ...]:
@@ -61,13 +70,14 @@ class Stack:
     def open(cls, layout: Layout) -> Stack:
         """The stack as the last `up` left it, or as a first one would make it."""
         ports = Ports.load(layout.ports_file) or Ports.choose()
-        site = json.loads(layout.site_file.read_text(encoding="utf-8")) if layout.site_file.exists() else {}
+        site, overrides = _stored(layout.site_file), _stored(layout.overrides_file)
         shape = Shape.load(layout.shape_file) or Shape.choose()
-        return cls(layout, ports, Credentials.load_or_make(layout.secrets_file), site, shape)
+        return cls(layout, ports, Credentials.load_or_make(layout.secrets_file), site, shape, overrides)
 
     @classmethod
-    def choose(cls, layout: Layout, shell: Mapping[str, str] = os.environ) -> Stack:
-        """The stack as this shell wants it: its ports, its shape, and its own EVEREST_ settings for our processes."""
+    def choose(cls, layout: Layout, shell: Mapping[str, str] = os.environ, overrides: Overrides | None = None) -> Stack:
+        """The stack as this shell wants it: its ports, its shape, and its own EVEREST_ settings for our processes.
+        Overrides of an earlier time are forgotten."""
         credentials = Credentials.load_or_make(layout.secrets_file)
         shape = Shape.choose(shell, Shape.load(layout.shape_file))
         stack = cls(layout, Ports.choose(shell, Ports.load(layout.ports_file)), credentials, shape=shape)
@@ -77,12 +87,16 @@ class Stack:
             for name, value in shell.items()
             if name.startswith("EVEREST_") and not name.startswith(("EVEREST_PORT", PREFIX)) and name not in ours
         }
-        return replace(stack, site=site)
+        return replace(stack, site=site, overrides=overrides or {})
 
     def save(self) -> None:
         self.ports.save(self.layout.ports_file)
         self.shape.save(self.layout.shape_file)
         write_private(self.layout.site_file, json.dumps(dict(self.site), indent=2, sort_keys=True) + "\n")
+        if self.overrides:
+            write_private(self.layout.overrides_file, json.dumps(dict(self.overrides), indent=2, sort_keys=True) + "\n")
+        else:
+            self.layout.overrides_file.unlink(missing_ok=True)
 
     def mysql_url(self, account: str) -> str:
         password = self.credentials.mariadb[account]
@@ -145,7 +159,12 @@ class Stack:
         )
 
     def environment(self, name: str, shell: Mapping[str, str] = os.environ) -> dict[str, str]:
-        """The whole environment of a program. PYTHONDONTWRITEBYTECODE is not in it, whatever the shell says."""
+        """The whole environment of a program."""
+        overrides = {} if name in SERVERS else dict(self.overrides.get(name, {}))
+        return self._own_environment(name, shell) | overrides
+
+    def _own_environment(self, name: str, shell: Mapping[str, str]) -> dict[str, str]:
+        """PYTHONDONTWRITEBYTECODE is not in it, whatever the shell says."""
         env = {key: shell[key] for key in INHERITED if key in shell}
         env |= {MARK: str(self.layout.root), PROGRAM_MARK: name, "PATH": machine.SYSTEM_PATH}
         env.setdefault("LANG", "C.UTF-8")
@@ -183,7 +202,7 @@ class Stack:
         match program.role:
             case "mariadb":
                 server = machine.require(machine.program("mariadbd"), "MariaDB")
-                return self._as("mysql", server, f"--defaults-file={config / 'mariadb.cnf'}")
+                return self._as("mysql", *self._set_behind(name), server, f"--defaults-file={config / 'mariadb.cnf'}")
             case "postgresql":
                 folder = machine.require(machine.postgresql_bin(), "PostgreSQL")
                 settings = f"config_file={config / 'postgresql.conf'}"
@@ -217,6 +236,12 @@ class Stack:
     def _as(self, user: str, *argv: str | Path) -> list[str]:
         return ServiceUser.of(self.layout, user).command(argv)
 
+    def _set_behind(self, name: str) -> list[str]:
+        """A server's overrides (never a secret) are set behind the change of user: what they bring in, such as another
+        clock, must not run as root."""
+        variables = [f"{key}={value}" for key, value in self.overrides.get(name, {}).items()]
+        return ["env", *variables] if variables else []
+
     def _rabbitmq_environment(self) -> dict[str, str]:
         config, home = self.layout.config, self.layout.data / "rabbitmq"
         return {
@@ -235,3 +260,8 @@ class Stack:
             "RABBITMQ_PID_FILE": str(home / "pid"),
             "RUNNING_UNDER_SYSTEMD": "true",  # the start script becomes the broker instead of waiting beside it
         }
+
+
+def _stored(file: Path) -> dict[str, Any]:
+    stored: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return stored

@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from datetime import timedelta
 
 from everest.settings import MysqlUrl, Settings, mysql_url
-from everest.store.database import Connection, connect, prepare
+from everest.store.database import Connection, connect, patience, prepare
 from everest.store.unit_of_work import Database, UnitOfWork
 from everest.workflow.definition import Definition
 
@@ -15,15 +16,24 @@ DEFAULT_TASK_QUEUE = "default"
 """Airflow's queue for tasks that name none ([operators] default_queue)."""
 
 
-def database(url: MysqlUrl | None = None, settings: Settings | None = None) -> Database:
-    """Units of work on the database of EVEREST_MYSQL_URL, or of the url given. Raises SettingsError."""
+def database(
+    url: MysqlUrl | None = None, settings: Settings | None = None, answer_within: timedelta | None = None
+) -> Database:
+    """Units of work on the database of EVEREST_MYSQL_URL, or of the url given. answer_within: for a process that
+    nobody watches; see `connect`. Raises SettingsError."""
     where = url or mysql_url()
-    return Database(lambda: connect(where), settings or Settings.from_environment())
+    return Database(lambda: connect(where, answer_within=answer_within), settings or Settings.from_environment())
 
 
-def database_from(raw_connection: Callable[[], Connection], settings: Settings | None = None) -> Database:
-    """Units of work on connections that somebody else opens, such as Airflow's MySQL hook."""
-    return Database(lambda: prepare(raw_connection()), settings or Settings.from_environment())
+def database_from(
+    raw_connection: Callable[..., Connection],
+    settings: Settings | None = None,
+    answer_within: timedelta | None = None,
+) -> Database:
+    """Units of work on connections that somebody else opens, such as Airflow's MySQL hook; called with the driver's
+    arguments for answer_within."""
+    arguments = patience(answer_within)
+    return Database(lambda: prepare(raw_connection(**arguments)), settings or Settings.from_environment())
 
 
 def unit_of_work(url: MysqlUrl | None = None, settings: Settings | None = None) -> AbstractContextManager[UnitOfWork]:

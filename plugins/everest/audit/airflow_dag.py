@@ -15,7 +15,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from everest.audit.invariants import BY_KEY, INVARIANTS
 from everest.audit.settings import AuditSettings
-from everest.workflow.airflow_dag import CONNECTION_ID
+from everest.workflow.airflow_dag import open_connection
 
 WIB = ZoneInfo("Asia/Jakarta")
 TIMEOUT = timedelta(hours=1)
@@ -35,13 +35,11 @@ class InvariantOperator(BaseOperator):
         self.invariant = invariant
 
     def execute(self, context: Any) -> None:
-        from airflow.providers.mysql.hooks.mysql import MySqlHook
-
         from everest import bootstrap
         from everest.audit.run import audit, auditor_of
 
         settings = AuditSettings.from_environment()
-        database = bootstrap.database_from(MySqlHook(mysql_conn_id=CONNECTION_ID).get_conn)
+        database = bootstrap.database_from(open_connection, answer_within=self.execution_timeout)
         try:
             with auditor_of(database, settings) as auditor:
                 report = audit(auditor, BY_KEY[self.invariant], "ledger_audit", context["dag_run"].run_id)

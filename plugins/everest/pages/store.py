@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import timedelta
 
 from fastapi import Request
 
@@ -11,11 +12,14 @@ from everest import bootstrap
 from everest.pages.settings import PageSettings
 from everest.store.unit_of_work import Database, UnitOfWork
 
+ANSWER_WITHIN = timedelta(minutes=2)
+"""A browser has given up by then; the thread that answers it must be free again too."""
+
 
 def database(request: Request) -> Database:
     """For what opens transactions of its own; the caller closes it."""
     settings: PageSettings = request.app.state.settings
-    return bootstrap.database(settings.mysql, settings.site)
+    return bootstrap.database(settings.mysql, settings.site, ANSWER_WITHIN)
 
 
 @contextmanager

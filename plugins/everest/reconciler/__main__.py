@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import timedelta
 from typing import Any
 
 import click
@@ -24,6 +25,7 @@ from everest.reconciler.gauges import Gauges
 from everest.reconciler.management import Management
 from everest.reconciler.rounds import Reconciler
 from everest.reconciler.settings import ReconcilerSettings
+from everest.store.unit_of_work import Database
 from ingest_consumer import endpoints, logs, metrics
 from ingest_consumer.airflow_api import AirflowApi
 from ingest_consumer.errors import SettingsError as LogSettingsError
@@ -31,6 +33,9 @@ from ingest_consumer.vitals import Pulse, Vitals
 
 log = logging.getLogger(__name__)
 
+ANSWER_WITHIN = timedelta(seconds=60)
+"""Three times what a statement waits for a lock; none of the bounded ones here takes longer. Without it a connection
+that the network forgot would hold up every repair until somebody restarts the process."""
 PULSE_JOIN_S = 2.0
 """What the last heartbeat gets when the process ends."""
 
@@ -58,7 +63,7 @@ def run(settings: ReconcilerSettings, stop: threading.Event, once: bool = False)
     login, timeout = settings.airflow, settings.http_timeout
     management = None if settings.management is None else Management(settings.management, settings.vhost, timeout)
     with (
-        closing(bootstrap.database(settings.mysql, settings.site)) as database,
+        closing(_database(settings)) as database,
         closing(AirflowApi(login.url, login.user, login.password, timeout)) as airflow,
         _beating(settings) as vitals,
     ):
@@ -82,7 +87,7 @@ def _beating(settings: ReconcilerSettings) -> Iterator[Vitals]:
     vitals = Vitals(metrics.RECONCILER, settings.limits.period.total_seconds())
     port = endpoints.serve(settings.endpoint, vitals)
     vitals.know(metrics_port=port)
-    database = bootstrap.database(settings.mysql, settings.site)
+    database = _database(settings)
 
     @contextmanager
     def transaction() -> Iterator[Any]:
@@ -93,13 +98,17 @@ def _beating(settings: ReconcilerSettings) -> Iterator[Vitals]:
     pulse = threading.Thread(target=Pulse(vitals, transaction).run, args=(over,), name="heartbeat", daemon=True)
     pulse.start()
     if port:
-        gauges = Gauges(bootstrap.database(settings.mysql, settings.site), settings.site, vitals)
+        gauges = Gauges(_database(settings), settings.site, vitals)
         threading.Thread(target=gauges.run, args=(over,), name="gauges", daemon=True).start()
     try:
         yield vitals
     finally:
         over.set()
         pulse.join(PULSE_JOIN_S)
+
+
+def _database(settings: ReconcilerSettings) -> Database:
+    return bootstrap.database(settings.mysql, settings.site, ANSWER_WITHIN)
 
 
 def _stop_signal() -> threading.Event:

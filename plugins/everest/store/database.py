@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +43,14 @@ SESSION = (
 )
 
 
-def connect(url: MysqlUrl, connect_timeout: int = 5) -> Connection:
-    """A prepared connection. Raises TransientDatabaseError when the server cannot be reached, SettingsError when it
-    is not one we can trust with books."""
+def connect(url: MysqlUrl, connect_timeout: int = 5, answer_within: timedelta | None = None) -> Connection:
+    """A prepared connection.
+
+    answer_within: how long a statement may take until its first byte comes back; then the connection counts as lost
+    (2013). None: for ever, also when the server, or the way to it, has forgotten the connection without a word.
+    Raises TransientDatabaseError when the server cannot be reached, SettingsError when it is not one we can trust with
+    books.
+    """
     with typed_errors():
         conn = MySQLdb.connect(
             host=url.host,
@@ -53,9 +60,18 @@ def connect(url: MysqlUrl, connect_timeout: int = 5) -> Connection:
             db=url.schema,
             charset="utf8mb4",
             connect_timeout=connect_timeout,
+            **patience(answer_within),
             **_tls(url),
         )
     return prepare(conn)
+
+
+def patience(answer_within: timedelta | None) -> dict[str, int]:
+    """The driver's arguments for it; the driver takes whole seconds."""
+    if answer_within is None:
+        return {}
+    seconds = max(1, ceil(answer_within.total_seconds()))
+    return {"read_timeout": seconds, "write_timeout": seconds}
 
 
 def _tls(url: MysqlUrl) -> dict[str, Any]:

@@ -122,6 +122,17 @@ def _log_ids(ticket: Ticket, database: Any) -> dict[str, Any]:
     return {name: value for name, value in ids.items() if value is not None}
 
 
+def open_connection(**arguments: Any) -> Any:
+    """A connection of Airflow's everest_mysql, with more of the driver's arguments than an Airflow connection holds."""
+    from airflow.providers.mysql.hooks.mysql import MySqlHook
+
+    class Hook(MySqlHook):
+        def _get_conn_config_mysql_client(self, conn: Any) -> dict[str, Any]:
+            return super()._get_conn_config_mysql_client(conn) | arguments
+
+    return Hook(mysql_conn_id=CONNECTION_ID).get_conn()
+
+
 class StepOperator(BaseOperator):
     """Runs one try of its steps. All rules are the engine's; this only translates its answers."""
 
@@ -134,7 +145,6 @@ class StepOperator(BaseOperator):
         self.branch = branch
 
     def execute(self, context: Any) -> None:
-        from airflow.providers.mysql.hooks.mysql import MySqlHook
         from structlog.contextvars import bound_contextvars
 
         from everest import bootstrap
@@ -144,7 +154,9 @@ class StepOperator(BaseOperator):
             raise DefinitionError(f"DAG {self.dag_key} has no workflow definition in this process")
         dag_run = context["dag_run"]
         ticket = Ticket.from_conf(dag_run.run_id, dag_run.conf or {})
-        database = bootstrap.database_from(MySqlHook(mysql_conn_id=CONNECTION_ID).get_conn)
+        # Airflow ends a task by a signal, and no signal reaches a process that waits in the driver for a server that
+        # will never answer: only the socket's own patience ends that wait.
+        database = bootstrap.database_from(open_connection, answer_within=self.execution_timeout)
         try:
             # every line of this task, whoever writes it, carries the ids by which the other logs name the job
             with bound_contextvars(**_log_ids(ticket, database)):

@@ -166,6 +166,24 @@ def test_settings_of_the_site_are_taken_from_the_shell_but_the_connections_are_o
     assert stack.ports.airflow == 31080
 
 
+def test_one_up_may_override_variables_of_single_programs_and_the_next_forgets_them(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    for folder in (layout.local, layout.run):
+        folder.mkdir()
+    overrides = {"consumer": {"EVEREST_AMQP_URL": "amqp://elsewhere"}, "mariadb": {"LD_PRELOAD": "a clock"}}
+    Stack.choose(layout, {}, overrides).save()
+
+    changed = Stack.open(layout)
+    assert changed.environment("consumer", {})["EVEREST_AMQP_URL"] == "amqp://elsewhere"
+    assert changed.environment("relay", {})["EVEREST_AMQP_URL"] == changed.amqp_url("everest_relay")
+    # a server's are set behind the change of user
+    assert "LD_PRELOAD" not in changed.environment("mariadb", {})
+    assert changed._set_behind("mariadb") == ["env", "LD_PRELOAD=a clock"]
+
+    Stack.choose(layout, {}).save()
+    assert Stack.open(layout).overrides == {}
+
+
 def test_the_environment_file_gives_the_owners_accounts_line_by_line(stack: Stack) -> None:
     values = {}
     for line in render_env_file(stack).splitlines():

@@ -1,0 +1,259 @@
+"""A chaos run from beginning to end: play the schedule, heal everything, wait until nothing moves, judge."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tests.chaos import judge
+from tests.chaos.deeds import decide, rerun
+from tests.chaos.schedule import Entry, Schedule
+from tests.chaos.world import NotNow, World
+
+STILL_SECONDS = 180
+"""Nothing has moved for this long, and something is not done: it is stuck. The slowest repair, Airflow's belief in the
+death of a task, takes about a minute; each step of one is a movement."""
+LOOK_SECONDS = 1.0
+THREADS = 40
+
+
+@dataclass
+class Report:
+    """wrong: what did not hold; none = the run is good. happened: how often each happening found something to do."""
+
+    schedule: Schedule
+    wrong: list[str] = field(default_factory=list)
+    happened: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    first_outcomes: Counter[str] = field(default_factory=Counter)
+    log: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def again(self) -> str:
+        return f"make chaos ARGS='--seed {self.schedule.seed} --seconds {self.schedule.seconds:g}'"
+
+    def __str__(self) -> str:
+        def counted(what: Counter[str]) -> str:
+            return ", ".join(f"{name} {number}" for name, number in sorted(what.items()))
+
+        verdict = f"{len(self.wrong)} WRONG" if self.wrong else "as it must be"
+        lines = [
+            f"seed {self.schedule.seed}: {verdict} after {self.seconds:.0f} s",
+            f"  happened: {counted(self.happened)}",
+            f"  documents: {counted(self.outcomes)}; before the second runs: {counted(self.first_outcomes)}",
+            *(f"  WRONG: {one}" for one in self.wrong),
+        ]
+        if self.wrong:
+            lines.append(f"  again: {self.again}")
+        return "\n".join(lines)
+
+
+def run(schedule: Schedule, world: World) -> Report:
+    """Raises nothing that the product did: whatever is wrong stands in the report."""
+    began = time.monotonic()
+    report = Report(schedule)
+    say = world.say
+
+    def tell(text: str) -> None:
+        line = f"{time.monotonic() - began:6.1f} s  {text}"
+        report.log.append(line)
+        say(line)
+
+    world.say = tell
+    world.prepare()
+    before = judge.audit(world)
+    known = {letter["letter"] for letter in world.live.dead_letters()}
+    began = time.monotonic()
+    try:
+        _play(schedule, world, report)
+        tell("everything is healed; waiting for rest")
+        _rest(world, "rest")
+        report.first_outcomes = _outcomes(world)
+        report.wrong += judge.problems(world, trouble_is_over=False)
+        again = judge.to_run_again(world)
+        for sent in again:
+            rerun(world, sent)
+        if again:
+            tell(f"{len(again)} documents that failed by the chaos are run again")
+            _rest(world, "rest after the second run")
+        report.wrong += [one for one in judge.problems(world, trouble_is_over=True) if one not in report.wrong]
+        report.wrong += judge.audit_problems(world, before)
+    except Stuck as stuck:
+        report.wrong += stuck.rows
+    finally:
+        world.is_over.set()
+        report.outcomes = _outcomes(world)
+        report.seconds = time.monotonic() - began
+        world.live.give_up_letters(known)
+    return report
+
+
+def save(report: Report, folder: Path) -> Path:
+    """The schedule as drawn, the log as it went, and the verdict."""
+    folder.mkdir(exist_ok=True)
+    file = folder / f"seed-{report.schedule.seed}.log"
+    drawn = "\n".join(map(str, report.schedule.entries))
+    file.write_text(f"{report}\n\nDrawn:\n{drawn}\n\nWent:\n" + "\n".join(report.log) + "\n", encoding="utf-8")
+    return file
+
+
+class Stuck(Exception):
+    """Nothing moves any more, and something is not done."""
+
+    def __init__(self, rows: list[str]) -> None:
+        super().__init__("; ".join(rows))
+        self.rows = rows
+
+
+# ------------------------------------------------------------------------------------------------------ playing
+
+
+def _play(schedule: Schedule, world: World, report: Report) -> None:
+    """Everything at its time, each in a thread: what waits for a server holds up nothing else."""
+    order = itertools.count()
+    line: list[tuple[float, int, Callable[[], Any]]] = []
+    begun = time.monotonic()
+    pool = ThreadPoolExecutor(THREADS, thread_name_prefix="chaos")
+    last: list[Future[Any]] = []
+    unfinished: dict[int, Entry] = {}
+
+    def begin(entry: Entry) -> None:
+        happening = entry.happening
+        try:
+            done = happening.begin(world)
+            report.happened[happening.name] += 1
+            world.say(f"{happening}{f': {done}' if done else ''}")
+        except NotNow as reason:
+            world.say(f"({happening}: {reason})")
+        except AssertionError as wrong:
+            report.wrong.append(f"{happening}: {wrong}")
+        except Exception as error:
+            world.say(f"({happening}: {type(error).__name__}: {error})")
+
+    def finish(entry: Entry, start: Future[Any]) -> None:
+        start.result()
+        try:
+            entry.happening.end(world)
+            world.say(f"over: {entry.happening}")
+        except Exception as error:
+            world.say(f"(end of {entry.happening}: {type(error).__name__}: {error})")
+
+    def put(at: float, act: Callable[[], Any]) -> None:
+        heapq.heappush(line, (at, next(order), act))
+
+    def start(entry: Entry) -> None:
+        future = pool.submit(begin, entry)
+        last.append(future)
+        if entry.happening.seconds:
+            number = next(order)
+            unfinished[number] = entry
+
+            def stop() -> None:
+                if unfinished.pop(number, None) is not None:
+                    last.append(pool.submit(finish, entry, future))
+
+            put(entry.over_at, stop)
+
+    for entry in schedule.entries:
+        put(entry.at, partial(start, entry))
+    while line and line[0][0] < schedule.seconds:
+        at, _, act = heapq.heappop(line)
+        time.sleep(max(0.0, begun + at - time.monotonic()))
+        act()
+    time.sleep(max(0.0, begun + schedule.seconds - time.monotonic()))
+    for _, _, act in sorted(line):  # what would last longer ends now
+        act()
+    _heal(world)
+    patience = threading.Timer(STILL_SECONDS, world.is_over.set)
+    patience.start()
+    for future in last:
+        with suppress(Exception):
+            future.result()
+    patience.cancel()
+    world.is_over.clear()
+    pool.shutdown()
+    _heal(world)  # what ended late may have left something behind
+
+
+def _heal(world: World) -> None:
+    world.rig.heal()
+    for program in world.down():
+        world.start(program)
+
+
+# --------------------------------------------------------------------------------------------------------- rest
+
+
+def _rest(world: World, what: str) -> None:
+    """Returns when every document has ended and nothing is on its way. Raises Stuck when nothing moves any more."""
+    seen, moved_at = "", time.monotonic()
+    while True:
+        try:
+            open_ones, now = _open(world)
+        except Exception as trouble:  # a server is still coming up
+            open_ones, now = [f"{what}: {trouble!r}"], ""
+        if not open_ones:
+            return
+        if now != seen:
+            seen, moved_at = now, time.monotonic()
+        if time.monotonic() - moved_at > STILL_SECONDS:
+            raise Stuck([f"STUCK for {STILL_SECONDS} s: {one}" for one in open_ones])
+        for program in world.down():
+            world.start(program)
+        _answer_what_waits(world)
+        time.sleep(LOOK_SECONDS)
+
+
+def _open(world: World) -> tuple[list[str], str]:
+    """What is not done, in sentences, and everything that moves, as one text."""
+    found = judge.jobs(world)
+    rows = [
+        f"{row['nomer_nota']} (job #{row['id']}) is {row['worker_status']} at {row['current_step']}, run"
+        f" {row['dag_run_id']}"
+        for row in found.values()
+        if row["worker_status"] not in judge.FINAL
+        or (row["worker_status"] == "FAILED" and row["error_code"] != 403 and row["dead_lettered_at"] is None)
+    ]
+    unsent = world.rows(
+        "SELECT id, shadow_id, attempts, available_at FROM outbox WHERE published_at IS NULL AND shadow_id IN %s",
+        tuple(found),
+    )
+    rows += [f"outbox row {row['id']} of job #{row['shadow_id']} is not published" for row in unsent]
+    with world.live.channel() as channel:
+        ready = channel.queue_declare("everest.jobs.q", passive=True).method.message_count
+        letters = channel.queue_declare("everest.jobs.failed.dlq", passive=True).method.message_count
+    held = _held(world)
+    if ready or held:
+        rows.append(f"{ready} messages wait in the queue, {held} are held by a consumer")
+    steps = world.rows("SELECT COUNT(*) AS n, SUM(attempt) AS tries FROM workflow_steps")
+    return rows, repr((sorted(map(repr, found.values())), unsent, ready, held, letters, steps))
+
+
+def _held(world: World) -> int:
+    words = world.live.rabbitmqctl("list_queues", "-p", "everest", "name", "messages_unacknowledged")
+    return sum(int(line.split()[-1]) for line in words.splitlines() if line.startswith("everest.jobs.q"))
+
+
+def _answer_what_waits(world: World) -> None:
+    waiting = [row["id"] for row in judge.jobs(world).values() if row["worker_status"] == "WAITING"]
+    for sent in [one for one in world.sent if one.shadow_id in waiting]:
+        with suppress(Exception):  # asked again in the next round
+            decide(world, sent, says_yes=True)
+
+
+def _outcomes(world: World) -> Counter[str]:
+    found: Sequence[dict[str, Any]] = list(judge.jobs(world).values()) if world.shadow_ids() else []
+    return Counter(
+        row["worker_status"] if row["worker_status"] != "FAILED" else f"FAILED {row['error_code']}" for row in found
+    )
