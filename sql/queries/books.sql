@@ -18,8 +18,9 @@ WHERE transaksi_id = :transaksi_id
 FOR UPDATE;
 
 -- name: lines(header_id)
--- The counted lines of a document.
-SELECT baris, kode_barang, lot, gudang_kode, satuan, qty_sistem, qty_fisik, harga_pokok, alasan
+-- The counted lines of a document. Decimals as the text they are: what becomes of them is decided where they are read.
+SELECT baris, kode_barang, lot, gudang_kode, satuan, CAST(qty_sistem AS CHAR), CAST(qty_fisik AS CHAR),
+       CAST(harga_pokok AS CHAR), alasan
 FROM so_details_staging
 WHERE header_id = :header_id
 ORDER BY baris;
@@ -152,14 +153,14 @@ ORDER BY baris
 LOCK IN SHARE MODE;
 
 -- name: value_digests(transaksi_id, lines_per_block)
--- What `fingerprint.values_digest` makes of each block of them; unchanged until the transaction ends.
+-- What `fingerprint.values_digest` makes of each block of them, computed columns in steps of their last digit; unchanged until the transaction ends.
 SELECT SHA2(
     CONCAT(
         COUNT(*), '\n',
         GROUP_CONCAT(
             baris, '\t', kode_barang, '\t', lot, '\t', gudang_kode, '\t',
             COALESCE(qty_sistem, ''), '\t', COALESCE(qty_fisik, ''), '\t', COALESCE(harga_pokok, ''), '\t',
-            selisih_qty, '\t', nilai_debet, '\t', nilai_kredit, '\n'
+            selisih_qty * 10000, '\t', nilai_debet * 100, '\t', nilai_kredit * 100, '\n'
             ORDER BY baris SEPARATOR ''
         )
     ), 256)
@@ -174,18 +175,17 @@ LOCK IN SHARE MODE;
 DELETE FROM transaksi_values WHERE transaksi_id = :transaksi_id;
 
 -- name: insert_values(transaksi_id, header_id, gudang_kode, rows)!
--- The computed columns of this attempt, beside the lines they were computed from. A line that another program changes
--- at this moment is noticed in step 3, whose digest covers every row.
+-- The values of this attempt (in cents; a shortage is negative), beside the lines they were computed from. What is
+-- computed here is exact in every column: nothing is rounded but in `variance`. A line that another program changes at
+-- this moment is noticed in step 3, whose digest covers every row.
 INSERT INTO transaksi_values
     (transaksi_id, baris, kode_barang, lot, gudang_kode, qty_sistem, qty_fisik, harga_pokok, selisih_qty, nilai_debet,
      nilai_kredit)
 SELECT :transaksi_id, d.baris, d.kode_barang, COALESCE(d.lot, ''), COALESCE(d.gudang_kode, :gudang_kode), d.qty_sistem,
-       d.qty_fisik, d.harga_pokok, j.selisih_qty, j.nilai_debet, j.nilai_kredit
+       d.qty_fisik, d.harga_pokok, d.qty_fisik - d.qty_sistem, GREATEST(j.cents, 0) * 0.01, GREATEST(-j.cents, 0) * 0.01
 FROM JSON_TABLE(:rows, '$[*]' COLUMNS (
     baris INT PATH '$[0]' ERROR ON ERROR,
-    selisih_qty DECIMAL(18,4) PATH '$[1]' ERROR ON ERROR,
-    nilai_debet DECIMAL(24,2) PATH '$[2]' ERROR ON ERROR,
-    nilai_kredit DECIMAL(24,2) PATH '$[3]' ERROR ON ERROR
+    cents DECIMAL(24,0) PATH '$[1]' ERROR ON ERROR
 )) j
 STRAIGHT_JOIN so_details_staging d ON d.header_id = :header_id AND d.baris = j.baris;
 

@@ -2,7 +2,7 @@
 
 Everything that is a quantity, a cost or an amount passes here; a float near the books is a bug. Python's default
 decimal context silently rounds at 28 digits while quantity x cost needs 42, so all arithmetic runs in MONEY_CONTEXT,
-which raises instead of rounding. The only place that may round is `round_money`.
+which raises instead of rounding. Only `round_money` may round, and `variance` for whole columns at once.
 """
 
 from __future__ import annotations

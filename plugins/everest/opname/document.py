@@ -21,7 +21,7 @@ from everest.opname.header import References as References
 from everest.opname.lines import DECIMAL_COLUMNS as DECIMAL_COLUMNS  # also for those who read and write documents
 from everest.opname.lines import LINE_COLUMNS as LINE_COLUMNS
 from everest.opname.lines import code_flaw as code_flaw
-from everest.opname.lines import columns
+from everest.opname.lines import columns, numbers
 from everest.opname.rules import BEYOND_THE_HASH, NO_LINES, RULES, CountedLines
 
 if TYPE_CHECKING:
@@ -35,9 +35,12 @@ _COLUMN_ORDER = {name: index for index, name in enumerate(LINE_COLUMNS)}
 
 def with_header_warehouse(header: Header, lines: DataFrame) -> DataFrame:
     """The lines with their effective warehouse (NULL is the header's; '' stays and is refused) and lot (NULL is '')."""
+    gudang, lot = columns(lines, "gudang_kode", "lot")
+    if None not in gudang and None not in lot:
+        return lines
     return lines.assign(
-        gudang_kode=lines["gudang_kode"].astype(object).fillna(header.gudang_kode),
-        lot=lines["lot"].astype(object).fillna(""),
+        gudang_kode=[header.gudang_kode if code is None else code for code in gudang],
+        lot=["" if code is None else code for code in lot],
     )
 
 
@@ -93,8 +96,10 @@ def validate(
     computed are named by `variance.compute_variance`, a closed month by `period_problems`.
     is_known_valid: a document with this input_hash was valid before; look only at what the hash does not cover.
     """
-    baris, *others = columns(with_header_warehouse(header, lines), *CountedLines._fields)
-    given = CountedLines([int(number) for number in baris], *others)
+    effective = with_header_warehouse(header, lines)
+    baris, kode, lot, gudang = columns(effective, "baris", "kode_barang", "lot", "gudang_kode")
+    quantities = (numbers(effective, name) for name in DECIMAL_COLUMNS)
+    given = CountedLines(list(map(int, baris)), kode, lot, gudang, *quantities)
     rules = BEYOND_THE_HASH if is_known_valid else RULES
     problems = [problem for rule in rules for problem in rule(header, given, references)]
     return sorted(problems, key=lambda problem: (problem.baris or 0, _COLUMN_ORDER.get(problem.kolom, -1)))

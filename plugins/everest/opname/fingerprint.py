@@ -4,8 +4,8 @@ A later step asks the database for the digest instead of reading 20,000 lines ag
 books.sql write the same text). That is safe because the same digest means the same lines, on either side:
 
 - A block of lines is their number and then, ordered by `baris`, each line's fields with a tab between and a newline at
-  its end; a NULL decimal is an empty field, decimals stand in column scale. A value that holds a tab or a newline makes
-  more of them than that number of lines has, so it can't pass for a field or a line.
+  its end. Decimals stand in column scale, computed ones in steps of it; a NULL is an empty field. A value that holds a
+  tab or a newline makes more of them than that number of lines has, so it can't pass for a field or a line.
 - Such a value, and a code that is NULL, is written as JSON here, which begins otherwise. No document of that kind is
   ever posted; the database's digest of it is simply not ours.
 - Whatever else the database might do differently (a text cut short, a wider column of an older table, another order)
@@ -18,12 +18,11 @@ import hashlib
 import json
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from decimal import DecimalException
-from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
-from everest.opname.amounts import MONEY, QTY, column_context, misfits, unit
-from everest.opname.lines import DECIMAL_COLUMNS, columns
+from everest.opname.amounts import MONEY, QTY
+from everest.opname.decimals import Numbers
+from everest.opname.lines import DECIMAL_COLUMNS, columns, numbers
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -42,14 +41,15 @@ def lines_digest(lines: DataFrame, gudang_kode: str) -> str:
     NULL and '' differ, except where they mean the same (lot, a NULL warehouse). Raises ValueError for a decimal that
     its column can't hold.
     """
-    return _digest(lines, gudang_kode, DECIMAL_COLUMNS)
+    return _digest(lines, gudang_kode)
 
 
 def values_digest(values: DataFrame) -> str:
     """The same of computed lines, with variance and value. Raises ValueError if a line is not computed."""
-    if any(None in columns(values, name)[0] for name in COMPUTED_COLUMNS):
+    computed = {name: numbers(values, name) for name in COMPUTED_COLUMNS}
+    if any(column.has_null for column in computed.values()):
         raise ValueError("a line without a computed value has no digest")
-    return _digest(values, "", DECIMAL_COLUMNS | COMPUTED_COLUMNS)
+    return _digest(values, "", [_in_steps(column, *COMPUTED_COLUMNS[name]) for name, column in computed.items()])
 
 
 def digest_of_blocks(digests: Iterable[str]) -> str:
@@ -57,14 +57,28 @@ def digest_of_blocks(digests: Iterable[str]) -> str:
     return _sha256("".join(digests))
 
 
-def _digest(lines: DataFrame, gudang_kode: str, decimals: dict[str, tuple[int, int]]) -> str:
+def _texts(lines: DataFrame, name: str) -> Sequence[str]:
+    try:
+        return numbers(lines, name).texts(*DECIMAL_COLUMNS[name])
+    except ValueError as misfit:
+        raise ValueError(f"{name}: {misfit}") from None
+
+
+def _in_steps(column: Numbers, precision: int, scale: int) -> list[str]:
+    """As the database writes a value times 10**scale: what is exact in steps here need not become a decimal first."""
+    zeros = "." + "0" * scale
+    return [steps + zeros for steps in column.step_texts(precision, scale)]
+
+
+def _digest(lines: DataFrame, gudang_kode: str, more: Iterable[Sequence[str]] = ()) -> str:
     baris, kode, lot, gudang = columns(lines, "baris", "kode_barang", "lot", "gudang_kode")
     fields: list[Sequence[Any]] = [
         list(map(int, baris)),
         kode,
         ["" if value is None else value for value in lot],
         [gudang_kode if value is None else value for value in gudang],
-        *(_texts(lines, name, *column) for name, column in decimals.items()),
+        *(_texts(lines, name) for name in DECIMAL_COLUMNS),
+        *more,
     ]
     if sorted(fields[0]) != fields[0]:
         rows = sorted(zip(*fields, strict=True), key=lambda row: row[0])
@@ -98,20 +112,3 @@ def _blocks(numbers: Sequence[int]) -> Iterable[tuple[int, int]]:
         end = bisect_left(numbers, (numbers[start] // LINES_PER_BLOCK + 1) * LINES_PER_BLOCK, start)
         yield start, end
         start = end
-
-
-def _texts(lines: DataFrame, name: str, precision: int, scale: int) -> list[str]:
-    """Decimals in column scale, '' for NULL."""
-    within, step = column_context(precision).quantize, unit(scale)
-    values = columns(lines, name)[0]
-    try:
-        # The whole column in C: nearly every column has no NULL and fits.
-        texts = list(map(str, map(within, values, repeat(step))))
-        if "NaN" not in "".join(texts):
-            return texts
-    except (TypeError, DecimalException):
-        pass
-    unfit = misfits(values, precision, scale)
-    if unfit:
-        raise ValueError(f"{name}: {values[unfit[0]]} does not fit DECIMAL({precision},{scale})")
-    return ["" if value is None else str(within(value, step)) for value in values]

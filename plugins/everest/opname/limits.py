@@ -10,8 +10,8 @@ from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING
 
 from everest.errors import Problem
-from everest.opname.amounts import MONEY_CONTEXT, ZERO_MONEY, format_rupiah
-from everest.opname.lines import columns
+from everest.opname.amounts import MONEY_CONTEXT, format_rupiah
+from everest.opname.lines import columns, numbers
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -30,16 +30,18 @@ def limit_problems(
 ) -> list[Problem]:
     """The limits (rupiah) that a computed document exceeds: surplus + shortage of the document, and the value of each
     line. Empty when nothing has to be approved."""
-    numbers, debets, kredits = columns(variance_frame, "baris", "nilai_debet", "nilai_kredit")
+    debets, kredits = numbers(variance_frame, "nilai_debet"), numbers(variance_frame, "nilai_kredit")
     problems: list[Problem] = []
     with localcontext(MONEY_CONTEXT):
-        if batas_dokumen is not None:
-            total = sum(debets, ZERO_MONEY) + sum(kredits, ZERO_MONEY)
-            if total > batas_dokumen:
-                text = f"jumlah selisih lebih dan kurang {format_rupiah(total)} melebihi batas dokumen"
-                problems.append(Problem(None, DOCUMENT_LIMIT, f"{text} {format_rupiah(batas_dokumen)}"))
+        total, largest = debets.total() + kredits.total(), max(debets.largest(), kredits.largest())
+        if are_kept(total, largest, batas_dokumen, batas_baris):
+            return []
+        if batas_dokumen is not None and total > batas_dokumen:
+            text = f"jumlah selisih lebih dan kurang {format_rupiah(total)} melebihi batas dokumen"
+            problems.append(Problem(None, DOCUMENT_LIMIT, f"{text} {format_rupiah(batas_dokumen)}"))
         if batas_baris is not None:
-            for baris, debet, kredit in zip(numbers, debets, kredits, strict=True):
+            values = columns(variance_frame, "baris", "nilai_debet", "nilai_kredit")
+            for baris, debet, kredit in zip(*values, strict=True):
                 if debet + kredit > batas_baris:
                     text = f"nilai selisih {format_rupiah(debet + kredit)} melebihi batas baris"
                     problems.append(Problem(int(baris), LINE_LIMIT, f"{text} {format_rupiah(batas_baris)}"))

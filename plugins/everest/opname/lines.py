@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from everest.opname.amounts import COST, QTY
+from everest.opname.decimals import Decimals, Numbers
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -26,7 +27,8 @@ LINE_COLUMNS = (
     "harga_pokok",
     "alasan",
 )
-"""Columns of a frame of lines, as so_details_staging names them. Quantities and cost are objects: Decimal or None."""
+"""Columns of a frame of lines, as so_details_staging names them. Quantities and cost hold Decimal or None: a
+`fixed.FixedPoint` as a rule, else objects (`numbers` gives either)."""
 
 DECIMAL_COLUMNS = {"qty_sistem": QTY, "qty_fisik": QTY, "harga_pokok": COST}
 _NULL_KINDS = frozenset({"NoneType", "NAType", "NaTType"})  # by name: pandas is not imported here
@@ -36,6 +38,14 @@ def columns(frame: DataFrame, *names: str) -> list[list[Any]]:
     """Columns as plain lists, with None for every kind of NULL that pandas has. Raises TypeError for anything but
     Decimal in a column of quantities or costs: a float was exact in the database and is not any more."""
     return [_column(frame, name) for name in names]
+
+
+def numbers(frame: DataFrame, name: str) -> Numbers:
+    """A column of quantities, costs or amounts as it is held. Raises TypeError as `columns` does."""
+    from everest.opname.fixed import FixedPoint
+
+    array = frame[name].array
+    return array if isinstance(array, FixedPoint) else Decimals(columns(frame, name)[0])
 
 
 def _column(frame: DataFrame, name: str) -> list[Any]:

@@ -12,7 +12,8 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from everest.errors import Problem
-from everest.opname.amounts import format_number, misfits
+from everest.opname.amounts import format_number
+from everest.opname.decimals import Decimals, Numbers
 from everest.opname.header import Header, References
 from everest.opname.lines import DECIMAL_COLUMNS, are_plain, code_flaw
 
@@ -22,18 +23,18 @@ MAX_NAMED_LINES = 5
 
 
 class CountedLines(NamedTuple):
-    """The lines as lists, with effective warehouse and lot."""
+    """The lines column by column, with effective warehouse and lot."""
 
     baris: list[int]
     kode_barang: list[str | None]
     lot: list[str]
     gudang_kode: list[str]
-    qty_sistem: list[Decimal | None]
-    qty_fisik: list[Decimal | None]
-    harga_pokok: list[Decimal | None]
+    qty_sistem: Numbers
+    qty_fisik: Numbers
+    harga_pokok: Numbers
 
 
-NO_LINES = CountedLines([], [], [], [], [], [], [])
+NO_LINES = CountedLines([], [], [], [], Decimals(), Decimals(), Decimals())
 
 
 def _authorisation(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
@@ -117,6 +118,8 @@ def _warehouse_flaw(code: str, references: References) -> str | None:
 
 
 def _duplicates(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
+    if len(set(lines.kode_barang)) == len(lines.kode_barang):
+        return
     keys = list(zip(lines.kode_barang, lines.lot, lines.gudang_kode, strict=True))
     if len(set(keys)) == len(keys):
         return
@@ -135,6 +138,8 @@ def _duplicates(header: Header, lines: CountedLines, references: References) -> 
 
 
 def _quantities(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
+    if not lines.qty_sistem.has_null and not lines.qty_fisik.has_null:
+        return
     for number, sistem, fisik in zip(lines.baris, lines.qty_sistem, lines.qty_fisik, strict=True):
         if sistem is None:
             yield Problem(number, "qty_sistem", "jumlah sistem kosong; selisih tidak bisa dihitung")
@@ -143,6 +148,8 @@ def _quantities(header: Header, lines: CountedLines, references: References) -> 
 
 
 def _costs(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
+    if not lines.harga_pokok.has_null and not lines.harga_pokok.has_zero:
+        return
     rows = zip(lines.baris, lines.qty_sistem, lines.qty_fisik, lines.harga_pokok, strict=True)
     for number, sistem, fisik, harga in rows:
         if harga or not _is_number(sistem) or not _is_number(fisik) or fisik == sistem:
@@ -159,19 +166,20 @@ def _is_number(value: Decimal | None) -> bool:
 
 def _numbers(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
     for name, (precision, scale) in DECIMAL_COLUMNS.items():
-        values: list[Decimal | None] = getattr(lines, name)
-        unfit = set(misfits(values, precision, scale))
+        values: Numbers = getattr(lines, name)
+        unfit = set(values.misfits(precision, scale))
         for index in unfit:
             text = (
-                f"{values[index]} tidak muat: paling banyak {precision - scale} angka di depan koma dan {scale} desimal"
+                f"{values.at(index)} tidak muat: paling banyak {precision - scale} angka di depan koma dan {scale}"
+                " desimal"
             )
             yield Problem(lines.baris[index], name, text)
         if name == "qty_sistem":
             continue  # negative book stock happens; counting it away is how it ends
         what = "jumlah fisik" if name == "qty_fisik" else "harga"
-        for index in [index for index, value in enumerate(values) if value is not None and value.is_signed()]:
-            value = values[index]
-            if value and index not in unfit and value < 0:
+        for index in values.negatives():
+            value = values.at(index)
+            if value is not None and index not in unfit:
                 yield Problem(lines.baris[index], name, f"{what} negatif: {format_number(value)}")
 
 

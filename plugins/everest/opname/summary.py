@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any
 
-from everest.opname.amounts import MONEY_CONTEXT, ZERO_MONEY
+from everest.opname.amounts import MONEY_CONTEXT
 from everest.opname.fingerprint import values_digest
-from everest.opname.lines import columns
+from everest.opname.lines import columns, numbers
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -37,18 +37,17 @@ class Summary:
         """values: computed lines with effective warehouses. Raises ValueError if one is not computed."""
         from everest.opname import variance
 
-        gudang, selisih, harga, debet, kredit = columns(
-            values, "gudang_kode", "selisih_qty", "harga_pokok", "nilai_debet", "nilai_kredit"
-        )
+        (gudang,) = columns(values, "gudang_kode")
+        selisih, harga = numbers(values, "selisih_qty"), numbers(values, "harga_pokok")
         surplus, shortage = variance.totals(values)
         return cls(
             values_digest(values),
             tuple(sorted(set(gudang))),
             surplus,
             shortage,
-            max(max(debet, default=ZERO_MONEY), max(kredit, default=ZERO_MONEY)),
-            sum(map(bool, selisih)),
-            any(variance and not cost for variance, cost in zip(selisih, harga, strict=True)),
+            max(numbers(values, name).largest() for name in ("nilai_debet", "nilai_kredit")),
+            selisih.count_nonzero(),
+            harga.has_zero and any(moved and not cost for moved, cost in zip(selisih, harga, strict=True)),
         )
 
     @property

@@ -13,14 +13,16 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from decimal import Decimal
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from everest.errors import Conflict, Problem, problems_json
 from everest.opname import fingerprint
+from everest.opname.amounts import MONEY
 from everest.opname.approval import ApprovalRules
 from everest.opname.document import LINE_COLUMNS, Header, References, period_of
 from everest.opname.journal import Accounts, JournalRow
-from everest.opname.lines import columns
+from everest.opname.lines import DECIMAL_COLUMNS, columns, numbers
 from everest.opname.ports import Leftovers, OlderJob, PostedTotals, PostingSet
 from everest.opname.stock_card import CardTotals
 from everest.settings import Settings
@@ -48,7 +50,6 @@ VALUE_COLUMNS = (
     "nilai_debet",
     "nilai_kredit",
 )
-COMPUTED_COLUMNS = ("baris", "selisih_qty", "nilai_debet", "nilai_kredit")
 MOVEMENT_COLUMNS = (
     "id",
     "kode_barang",
@@ -84,7 +85,7 @@ class MysqlBooks:
         return None if row is None else header_of(row, self._settings.foreign_zone)
 
     def lines(self, header: Header) -> DataFrame:
-        return _frame(_all(_ROWS.lines_cursor(self._conn, header_id=header.header_id)), LINE_COLUMNS)
+        return stored_lines(_all(_ROWS.lines_cursor(self._conn, header_id=header.header_id)))
 
     def lines_digest(self, header: Header) -> str | None:
         rows = _ROWS.line_digests(
@@ -178,8 +179,10 @@ class MysqlBooks:
             gudang_kode=header.gudang_kode,
         )
         _QUERIES.delete_values(self._conn, transaksi_id=header.transaksi_id)
-        baris, *amounts = columns(values, *COMPUTED_COLUMNS)
-        for rows in _chunks(list(zip(baris, *(map(str, column) for column in amounts), strict=True))):
+        (baris,) = columns(values, "baris")
+        surplus, shortage = (numbers(values, name).step_texts(*MONEY) for name in ("nilai_debet", "nilai_kredit"))
+        cents = [up if down == "0" else f"-{down}" for up, down in zip(surplus, shortage, strict=True)]
+        for rows in _chunks(list(zip(baris, cents, strict=True))):
             _QUERIES.insert_values(
                 self._conn,
                 transaksi_id=header.transaksi_id,
@@ -349,6 +352,26 @@ def _frame(rows: Sequence[tuple[Any, ...]], columns: Sequence[str]) -> DataFrame
     from pandas import DataFrame as Frame
 
     return Frame(rows, columns=list(columns), dtype=object)
+
+
+def stored_lines(rows: Sequence[tuple[Any, ...]]) -> DataFrame:
+    """The frame of stored lines. Decimals come as the database writes them and become `FixedPoint`; a column that
+    holds anything else than its DECIMAL would becomes one of objects, and the rules say what is wrong."""
+    from pandas import DataFrame as Frame
+    from pandas import Series
+
+    from everest.opname.fixed import FixedPoint
+
+    found: dict[str, Any] = {}
+    given: Iterable[tuple[Any, ...]] = zip(*rows, strict=True) if rows else repeat(())
+    for name, values in zip(LINE_COLUMNS, given, strict=False):
+        if name not in DECIMAL_COLUMNS:
+            found[name] = Series(values, dtype=object)
+            continue
+        fixed = FixedPoint.read(values, *DECIMAL_COLUMNS[name])
+        exact = (None if text is None else Decimal(text) for text in values)
+        found[name] = Series(list(exact), dtype=object) if fixed is None else fixed
+    return Frame(found)
 
 
 def line_frame(rows: Sequence[tuple[Any, ...]]) -> DataFrame:
