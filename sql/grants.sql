@@ -23,6 +23,7 @@ GRANT SELECT ON so_headers_staging TO 'everest_tasks'@'%', 'everest_reconciler'@
 GRANT UPDATE (dibuat_oleh) ON so_headers_staging TO 'everest_tasks'@'%';
 GRANT INSERT ON so_headers_staging TO 'everest_pages'@'%', 'everest_operator'@'%';
 GRANT UPDATE (gudang_kode, tanggal_opname, tanggal_posting, snapshot_at, otorisasi_level, diotorisasi_oleh, diotorisasi_at) ON so_headers_staging TO 'everest_pages'@'%', 'everest_operator'@'%';
+GRANT UPDATE (baris_dihapus_at) ON so_headers_staging TO 'everest_operator'@'%';
 
 GRANT SELECT ON so_details_staging TO 'everest_tasks'@'%', 'everest_reconciler'@'%', 'everest_pages'@'%', 'everest_operator'@'%', 'everest_reader'@'%';
 GRANT INSERT, DELETE ON so_details_staging TO 'everest_pages'@'%', 'everest_operator'@'%';

@@ -21,6 +21,8 @@ CREATE TABLE so_headers_staging (
     -- zone of this row's instants; NULL = a foreign program wrote it, the setting EVEREST_FOREIGN_ZONE names the zone
     zona_waktu VARCHAR(40) NULL,
     created_at DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
+    -- when `purge` took its lines away; NULL = they stand
+    baris_dihapus_at DATETIME(6) NULL,
     PRIMARY KEY (id),
     UNIQUE KEY uq_so_headers_transaksi (transaksi_id),
     UNIQUE KEY uq_so_headers_submit_token (submit_token),

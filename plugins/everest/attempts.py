@@ -16,7 +16,7 @@ from typing import Any
 from everest.errors import DocumentMissing, Problem
 from everest.intake import lookup
 from everest.opname.count import OPNAME
-from everest.opname.document import LINE_COLUMNS, input_hash, with_header_warehouse
+from everest.opname.document import LINE_COLUMNS, input_hash, wib, with_header_warehouse
 from everest.opname.lines import columns
 from everest.opname.ports import PostingSet
 from everest.store.database import load_queries
@@ -69,7 +69,8 @@ class History:
     """All attempts, oldest first; what was corrected since the last one; and what a rerun now would do.
 
     pending: line changes that no attempt has tried yet. rerun: the sentence (Indonesian); rows_changed: what a rerun
-    would change in posted books, 0 always; None while nothing is posted.
+    would change in posted books, 0 always; None while nothing is posted. lines_purged_at: aware; then what the last
+    correction changed is not known any more.
     """
 
     nomer_nota: str
@@ -81,6 +82,7 @@ class History:
     posting_id: int | None
     rows_changed: int | None
     rerun: str
+    lines_purged_at: datetime | None = None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -95,6 +97,7 @@ class History:
                 for attempt in self.attempts
             ],
             "pending": [vars(change) for change in self.pending],
+            "lines_purged_at": None if self.lines_purged_at is None else self.lines_purged_at.isoformat(),
         }
 
 
@@ -110,10 +113,10 @@ def history(tx: UnitOfWork, target: str) -> History:
     job = lookup.find_job(tx.conn, target, frozenset({"PENDING", "PROCESSING", "WAITING", "FAILED"}))
     if job.transaksi_id is None:
         raise DocumentMissing(f"job #{job.shadow_id} is of no document; see `python -m everest workflow show`")
-    now, current_hash = _standing(tx, job.transaksi_id)
+    purged_at, now, current_hash = _standing(tx, job.transaksi_id)
     events = _events(list(_QUERIES.attempts_of(tx.conn, transaksi_id=job.transaksi_id)))
     people = list(_QUERIES.done_by_people(tx.conn, transaksi_id=job.transaksi_id))
-    attempts, pending = _compared(events, now, people)
+    attempts, pending = _compared(events, now if purged_at is None else None, people)
     posted = tx.books.posting_of(job.nomer_nota or "", job.transaksi_id)
     return History(
         nomer_nota=job.nomer_nota or "",
@@ -124,22 +127,25 @@ def history(tx: UnitOfWork, target: str) -> History:
         pending=pending,
         posting_id=None if posted is None else posted.id,
         rows_changed=0 if posted is not None or job.worker_status == "COMPLETED" else None,
-        rerun=_rerun_sentence(job, posted, current_hash),
+        rerun=_rerun_sentence(job, posted, current_hash, purged_at),
+        lines_purged_at=purged_at,
     )
 
 
-def _standing(tx: UnitOfWork, transaksi_id: int) -> tuple[Lines, str | None]:
-    """The lines as they stand, and the hash of the whole document; None where it has none."""
+def _standing(tx: UnitOfWork, transaksi_id: int) -> tuple[datetime | None, Lines, str | None]:
+    """Since when the lines are gone, if they are; the lines as they stand; and the hash of the whole document, None
+    where it has none."""
     header = tx.books.document(transaksi_id)
     if header is None:
-        return {}, None
+        return None, {}, None
+    gone = header.lines_purged_at
     frame = tx.books.lines(header)
     rows = zip(*columns(frame, *LINE_COLUMNS), strict=True)
     lines = {int(row[0]): _line(dict(zip(LINE_COLUMNS, row, strict=True))) for row in rows}
     try:
-        return lines, input_hash(header, with_header_warehouse(header, frame), OPNAME)
+        return gone, lines, input_hash(header, with_header_warehouse(header, frame), OPNAME)
     except ValueError:
-        return lines, None
+        return gone, lines, None
 
 
 def _events(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any] | _Correction]:
@@ -159,10 +165,10 @@ def _events(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any] | _Correction
 
 
 def _compared(
-    events: Sequence[dict[str, Any] | _Correction], now: Lines, people: Sequence[dict[str, Any]]
+    events: Sequence[dict[str, Any] | _Correction], now: Lines | None, people: Sequence[dict[str, Any]]
 ) -> tuple[list[Attempt], tuple[Change, ...]]:
     """Each attempt beside the one before, and the changes that nobody has tried yet. What an attempt read is what the
-    next correction took away, or what stands now."""
+    next correction took away, or what stands now (None: that was purged)."""
     found: list[Attempt] = []
     corrected_since: Lines | None = None
     for index, event in enumerate(events):
@@ -176,7 +182,8 @@ def _compared(
         changes: tuple[Change, ...] | None = ()
         done = _between(people, before.created_at if before else None, event["created_at"])
         if corrected_since is not None:
-            changes = (*_header_changes(done), *_changes(corrected_since, _lines_at(events, index, now)))
+            after = _lines_at(events, index, now)
+            changes = (*_header_changes(done), *(() if after is None else _changes(corrected_since, after)))
         elif is_other:
             changes = None
         found.append(
@@ -200,10 +207,10 @@ def _compared(
     if corrected_since is None:
         return found, ()
     done = _between(people, found[-1].created_at if found else None, None)
-    return found, (*_header_changes(done), *_changes(corrected_since, now))
+    return found, (*_header_changes(done), *(() if now is None else _changes(corrected_since, now)))
 
 
-def _lines_at(events: Sequence[dict[str, Any] | _Correction], index: int, now: Lines) -> Lines:
+def _lines_at(events: Sequence[dict[str, Any] | _Correction], index: int, now: Lines | None) -> Lines | None:
     following = [event for event in events[index:] if isinstance(event, _Correction)]
     return following[0].lines if following else now
 
@@ -254,11 +261,16 @@ def _header_changes(people: Sequence[dict[str, Any]]) -> list[Change]:
     return changes
 
 
-def _rerun_sentence(job: lookup.Job, posted: PostingSet | None, current_hash: str | None) -> str:
+def _rerun_sentence(
+    job: lookup.Job, posted: PostingSet | None, current_hash: str | None, purged_at: datetime | None
+) -> str:
     if posted is None:
         if job.worker_status == "COMPLETED":
             return "sudah diposting oleh sistem lama; jalan ulang: 0 baris akan berubah"
         return f"belum diposting ({job.worker_status})"
+    if purged_at is not None and posted.transaksi_id == job.transaksi_id:
+        since = f"baris dokumen dihapus pada {wib(purged_at):%Y-%m-%d} WIB, buku tetap"
+        return f"sudah diposting (posting {posted.id}); {since}; jalan ulang: 0 baris akan berubah"
     if posted.transaksi_id == job.transaksi_id and posted.input_hash == current_hash:
         return f"sudah diposting (posting {posted.id}); jalan ulang: 0 baris akan berubah"
     return (

@@ -5,14 +5,14 @@
 -- name: document_by_transaksi(transaksi_id)^
 -- The submitted document of an accounting document.
 SELECT id, transaksi_id, nomer_nota, gudang_kode, tanggal_opname, tanggal_posting, snapshot_at, otorisasi_level,
-       diotorisasi_oleh, diotorisasi_at, dibuat_oleh, zona_waktu, created_at
+       diotorisasi_oleh, diotorisasi_at, dibuat_oleh, zona_waktu, created_at, baris_dihapus_at
 FROM so_headers_staging
 WHERE transaksi_id = :transaksi_id;
 
 -- name: lock_document(transaksi_id)^
 -- The same, held until the transaction ends: first in the lock order.
 SELECT id, transaksi_id, nomer_nota, gudang_kode, tanggal_opname, tanggal_posting, snapshot_at, otorisasi_level,
-       diotorisasi_oleh, diotorisasi_at, dibuat_oleh, zona_waktu, created_at
+       diotorisasi_oleh, diotorisasi_at, dibuat_oleh, zona_waktu, created_at, baris_dihapus_at
 FROM so_headers_staging
 WHERE transaksi_id = :transaksi_id
 FOR UPDATE;

@@ -3,13 +3,15 @@
 
 -- name: submitted_by_token(submit_token)^
 -- The document that came with this token.
-SELECT id, transaksi_id, nomer_nota, gudang_kode, tanggal_opname, tanggal_posting, snapshot_at, zona_waktu
+SELECT id, transaksi_id, nomer_nota, gudang_kode, tanggal_opname, tanggal_posting, snapshot_at, zona_waktu,
+       baris_dihapus_at
 FROM so_headers_staging
 WHERE submit_token = :submit_token;
 
 -- name: submitted_by_transaksi(transaksi_id)^
 -- The document of this accounting document.
-SELECT id, transaksi_id, nomer_nota, gudang_kode, tanggal_opname, tanggal_posting, snapshot_at, zona_waktu
+SELECT id, transaksi_id, nomer_nota, gudang_kode, tanggal_opname, tanggal_posting, snapshot_at, zona_waktu,
+       baris_dihapus_at
 FROM so_headers_staging
 WHERE transaksi_id = :transaksi_id;
 
@@ -133,7 +135,7 @@ SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.workflow_id, s.publish
        COALESCE(h.gudang_kode, t.gudang_kode) AS gudang_kode, h.tanggal_opname, h.diotorisasi_oleh,
        COALESCE(h.dibuat_oleh, CASE WHEN o.id IS NOT NULL THEN JSON_UNQUOTE(JSON_EXTRACT(r.payload, '$.oleh')) END)
            AS dibuat_oleh,
-       (SELECT COUNT(*) FROM so_details_staging d WHERE d.header_id = h.id) AS jumlah_baris,
+       (SELECT COUNT(*) FROM so_details_staging d WHERE d.header_id = h.id) AS jumlah_baris, h.baris_dihapus_at,
        p.id AS posting_id, p.total_debet, p.total_kredit, p.baris_selisih, p.created_at AS posted_at,
        o.id AS membalik_id, o.nomer_nota AS membalik_nota, b.id AS dibalik_posting_id,
        COALESCE(b.nomer_nota, (
@@ -164,7 +166,7 @@ SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.workflow_id, s.publish
        COALESCE(h.gudang_kode, t.gudang_kode) AS gudang_kode, h.tanggal_opname, h.diotorisasi_oleh,
        COALESCE(h.dibuat_oleh, CASE WHEN o.id IS NOT NULL THEN JSON_UNQUOTE(JSON_EXTRACT(r.payload, '$.oleh')) END)
            AS dibuat_oleh,
-       (SELECT COUNT(*) FROM so_details_staging d WHERE d.header_id = h.id) AS jumlah_baris,
+       (SELECT COUNT(*) FROM so_details_staging d WHERE d.header_id = h.id) AS jumlah_baris, h.baris_dihapus_at,
        p.id AS posting_id, p.total_debet, p.total_kredit, p.baris_selisih, p.created_at AS posted_at,
        o.id AS membalik_id, o.nomer_nota AS membalik_nota, b.id AS dibalik_posting_id,
        COALESCE(b.nomer_nota, (

@@ -53,3 +53,8 @@ WHERE table_schema = DATABASE() AND table_name = :table_name AND constraint_type
 SELECT GROUP_CONCAT(column_name ORDER BY seq_in_index SEPARATOR ', ')
 FROM information_schema.statistics
 WHERE table_schema = DATABASE() AND table_name = :table AND index_name = :key;
+
+-- name: has_column(table, column)$
+SELECT COUNT(*)
+FROM information_schema.columns
+WHERE table_schema = DATABASE() AND table_name = :table AND column_name = :column;

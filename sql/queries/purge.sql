@@ -18,3 +18,26 @@ WHERE id IN :ids AND published_at IS NOT NULL
       SELECT 1 FROM rabbit_publish_shadow s
       WHERE s.id = outbox.shadow_id AND s.worker_status NOT IN ('COMPLETED', 'CANCELLED')
   );
+
+-- name: next_posted_document(posted_before, after_id)^
+-- The next document that was posted long ago, whose jobs are all over and that still has lines. Its header is held: first
+-- in the lock order.
+SELECT h.id AS header_id, h.transaksi_id, h.nomer_nota, p.id AS posting_id,
+       (SELECT COUNT(*) FROM so_details_staging d WHERE d.header_id = h.id) AS jumlah_baris
+FROM so_headers_staging h
+JOIN posting_sets p ON p.transaksi_id = h.transaksi_id AND p.nomer_nota = h.nomer_nota AND p.jenis = 'POSTING'
+WHERE h.id > :after_id AND p.created_at < :posted_before
+  AND EXISTS (SELECT 1 FROM so_details_staging d WHERE d.header_id = h.id)
+  AND NOT EXISTS (
+      SELECT 1 FROM rabbit_publish_shadow s
+      WHERE s.transaksi_id = h.transaksi_id AND s.worker_status NOT IN ('COMPLETED', 'CANCELLED')
+  )
+ORDER BY h.id
+LIMIT 1
+FOR UPDATE;
+
+-- name: delete_lines(header_id, size)!
+DELETE FROM so_details_staging WHERE header_id = :header_id ORDER BY baris LIMIT :size;
+
+-- name: mark_lines_purged(header_id)!
+UPDATE so_headers_staging SET baris_dihapus_at = COALESCE(baris_dihapus_at, UTC_TIMESTAMP(6)) WHERE id = :header_id;

@@ -8,6 +8,7 @@ import click
 
 from everest.cli import output
 from everest.cli.workflow_parts import Age, open_database
+from everest.store.lines_purge import LINES_MIN_AGE, purge_lines
 from everest.store.outbox_purge import purge_outbox
 from everest.store.workflow_purge import MIN_AGE
 from everest.store.workflow_purge import purge as purge_workflows
@@ -15,22 +16,41 @@ from everest.store.workflow_purge import purge as purge_workflows
 
 @click.command()
 @click.option("--older-than", type=Age(), default="90d", show_default=True, help="Sent or ended that long ago.")
+@click.option("--lines-older-than", type=Age(), help="The lines of documents posted that long ago, too (from 31d).")
 @click.option("--cancelled", is_flag=True, help="Cancelled workflows, too.")
 @click.option("--dry-run", is_flag=True, help="Only count.")
 @output.json_option
-def purge(older_than: timedelta, cancelled: bool, dry_run: bool, as_json: bool) -> None:
+def purge(
+    older_than: timedelta, lines_older_than: timedelta | None, cancelled: bool, dry_run: bool, as_json: bool
+) -> None:
     """Delete sent messages of jobs that are done, and completed workflows of other modules.
 
-    Never the books, a document, its lines, attempts or history, nor the audit log.
+    With --lines-older-than also the lines of posted documents as they were sent: unit and reason of a line are in no
+    report afterwards, quantities and values are. Never the books, a document's header, its attempts or history, nor the
+    audit log.
     """
     if older_than < MIN_AGE:
         raise click.UsageError("--older-than must be at least 1d")
+    if lines_older_than is not None and lines_older_than < LINES_MIN_AGE:
+        raise click.UsageError(f"--lines-older-than must be at least {LINES_MIN_AGE.days}d")
+    documents, lines = 0, 0
     with open_database() as opened:
         messages = purge_outbox(opened.transaction, older_than, output.operator(), dry_run)
         workflows = purge_workflows(opened.transaction, older_than, cancelled, output.operator(), dry_run)
-    words = f"{messages} messages and {workflows} workflows {'would be purged' if dry_run else 'purged'}"
+        if lines_older_than is not None:
+            documents, lines = purge_lines(opened.transaction, lines_older_than, output.operator(), dry_run)
+    what = f"{messages} messages and {workflows} workflows"
+    if lines_older_than is not None:
+        what = f"{messages} messages, {workflows} workflows and {lines} lines of {documents} documents"
+    words = f"{what} {'would be purged' if dry_run else 'purged'}"
     if as_json:
-        facts = {"messages": messages, "workflows": workflows, "dry_run": dry_run}
+        facts = {
+            "messages": messages,
+            "workflows": workflows,
+            "documents": documents,
+            "lines": lines,
+            "dry_run": dry_run,
+        }
         output.print_json({"status": "success", "code": 200, "message": words, **facts})
     else:
         click.echo(words)

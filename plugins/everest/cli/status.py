@@ -94,6 +94,8 @@ def _table(job: Job) -> Table:
         table.add_row("reason", _safe(f"{job.error_code}: {job.reason}" if job.error_code else job.reason))
     if job.transaksi_id is not None:
         lines = "" if job.membalik_nota else f", {job.jumlah_baris} lines"
+        if job.baris_dihapus_at is not None:
+            lines = f", lines purged {output.wib(job.baris_dihapus_at)}"
         table.add_row("transaksi", f"{job.transaksi_id}, warehouse {_safe(str(job.gudang_kode))}{lines}")
         people = job.dibuat_oleh or "-"
         if job.membalik_nota is None:

@@ -56,6 +56,7 @@ class Job:
     diotorisasi_oleh: str | None
     dibuat_oleh: str | None
     jumlah_baris: int
+    baris_dihapus_at: datetime | None
     posting_id: int | None
     total_debet: Decimal | None
     total_kredit: Decimal | None

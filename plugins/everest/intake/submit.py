@@ -136,6 +136,11 @@ def find_earlier(conn: Connection, submission: Submission, settings: Settings) -
         row = _QUERIES.submitted_by_token(conn, submit_token=submission.token)
     if row is None:
         return None
+    if row["baris_dihapus_at"] is not None:
+        raise Conflict(
+            f"{row['nomer_nota']} (transaksi {row['transaksi_id']}) was submitted and posted; its lines were purged on"
+            f" {row['baris_dihapus_at']:%Y-%m-%d}, so nobody can tell whether this is the same. Nothing was stored"
+        )
     job = _QUERIES.job_of(conn, transaksi_id=row["transaksi_id"]) or {"shadow_id": None, "worker_status": None}
     return AlreadySubmitted(
         transaksi_id=row["transaksi_id"],

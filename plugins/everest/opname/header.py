@@ -15,7 +15,8 @@ class Header:
     """One row of so_headers_staging. Instants (`*_at`) are aware; snapshot_at is never empty (created_at stands in).
 
     otorisasi_level and diotorisasi_* come from whoever was logged in, never from an uploaded file. `flaws`: what could
-    not be read as it stands in the row, so that it is refused with all other problems.
+    not be read as it stands in the row, so that it is refused with all other problems. `lines_purged_at`: when the
+    lines of a posted document were taken away (aware); what was posted from them stays.
     """
 
     header_id: int
@@ -30,6 +31,7 @@ class Header:
     diotorisasi_at: datetime | None
     dibuat_oleh: str | None
     flaws: tuple[Problem, ...] = ()
+    lines_purged_at: datetime | None = None
 
 
 @dataclass(frozen=True)

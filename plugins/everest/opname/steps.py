@@ -13,7 +13,7 @@ from everest.errors import DocumentRefused, DuplicateKey, Problem
 from everest.opname import approval, document, journal, stock_card
 from everest.opname.amounts import ZERO_MONEY
 from everest.opname.count import OPNAME, Counted, checked, checked_again, hash_of, read, values_stand
-from everest.opname.document import Header
+from everest.opname.document import Header, wib
 from everest.opname.ports import Books, Leftovers, PostingSet, Step
 from everest.opname.stock_card import CardTotals
 from everest.opname.summary import Summary
@@ -146,6 +146,8 @@ def _settled(books: Books, counted: Counted) -> dict[str, Any] | None:
     header = counted.header
     posted = books.posting_of(header.nomer_nota, header.transaksi_id)
     if posted is not None:
+        if header.lines_purged_at is not None and posted.transaksi_id == header.transaksi_id:
+            return _posted_before(posted, f"; baris dokumen dihapus pada {wib(header.lines_purged_at):%Y-%m-%d} WIB")
         if counted.has(posted.input_hash):
             return _posted_before(posted)
         raise DocumentRefused(_conflict_sentence(header, posted), code=409)
@@ -214,10 +216,10 @@ def _verify(books: Books, posting_id: int, total: Decimal, card_rows: int, inven
         )
 
 
-def _posted_before(posted: PostingSet) -> dict[str, Any]:
+def _posted_before(posted: PostingSet, further: str = "") -> dict[str, Any]:
     answer = _posted(posted.id, posted.nomer_nota, posted.total_debet, posted.baris_selisih)
     reversed_by = f", dibalik oleh {posted.dibalik_oleh}" if posted.dibalik_oleh else ""
-    answer["_response"]["message"] = f"sudah diposting sebelumnya (posting {posted.id}{reversed_by})"
+    answer["_response"]["message"] = f"sudah diposting sebelumnya (posting {posted.id}{reversed_by}){further}"
     return answer
 
 

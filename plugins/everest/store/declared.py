@@ -13,6 +13,7 @@ from typing import Any
 CREATE_TABLE = re.compile(r"CREATE TABLE IF NOT EXISTS (\w+) \(\n(.*)\n\)", re.DOTALL)
 COLUMN = re.compile(r"(\w+) (\w+(?:\([\d,]+\))?) ?(.*)")
 KEY = re.compile(r"(?:(UNIQUE )?KEY (\w+)|(PRIMARY) KEY) \(([\w, ]+)\)")
+ADD_COLUMN = re.compile(r"ALTER TABLE (\w+) ADD COLUMN (\w+) ([^,]+);")
 ADD_KEY = re.compile(r"ALTER TABLE (\w+) ADD ((UNIQUE )?KEY (\w+) \((.+)\));")
 CHECK = re.compile(r"CONSTRAINT (\w+) CHECK \((.*)\)")
 LISTED = re.compile(r"(\w+) IN \((.*)\)")

@@ -41,7 +41,12 @@ def header_of(row: Mapping[str, Any], foreign_zone: tzinfo) -> Header:
             flaws.append(Problem(None, name, f"{value} bukan tanggal yang masuk akal"))
     snapshot = instant("snapshot_at") or instant("created_at")
     if snapshot is None:
-        raise ValueError("created_at is NOT NULL")
+        # An application with an empty sql_mode can leave '0000-00-00', which is read as none.
+        flaws.append(Problem(None, "created_at", "tidak ada waktu snapshot maupun waktu kirim"))
+        snapshot = EARLIEST.replace(tzinfo=UTC)
+    if row["tanggal_opname"] is None:
+        flaws.append(Problem(None, "tanggal_opname", "tanggal opname kosong"))
+    purged_at = row.get("baris_dihapus_at")
     return Header(
         header_id=row["id"],
         transaksi_id=row["transaksi_id"],
@@ -55,6 +60,7 @@ def header_of(row: Mapping[str, Any], foreign_zone: tzinfo) -> Header:
         diotorisasi_at=instant("diotorisasi_at"),
         dibuat_oleh=row["dibuat_oleh"],
         flaws=tuple(flaws),
+        lines_purged_at=None if purged_at is None else purged_at.replace(tzinfo=UTC),
     )
 
 

@@ -21,7 +21,7 @@ from everest.errors import EverestError
 from everest.settings import MysqlUrl, mysql_url
 from everest.store.adoption import Findings, examine
 from everest.store.database import SQL_DIR, Connection, connect, load_queries, transaction, typed_errors
-from everest.store.declared import ADD_KEY, Table
+from everest.store.declared import ADD_COLUMN, ADD_KEY, Table
 
 MIGRATIONS_DIR = SQL_DIR / "migrations"
 FILE_NAME = re.compile(r"(\d{4})_[a-z0-9_]+\.sql")
@@ -187,8 +187,10 @@ def apply(
 
 
 def is_there(queries: Any, conn: Connection, statement: str) -> bool:
-    """Whether the key that a statement adds stands already, under its name and on its columns: in a schema that was
-    made from sql/schema.sql it does."""
+    """Whether the column that a statement adds stands already, or its key, under its name and on its columns: in a
+    schema that was made from sql/schema.sql they do."""
+    if column := ADD_COLUMN.fullmatch(statement):
+        return bool(queries.has_column(conn, table=column[1], column=column[2]))
     added = ADD_KEY.fullmatch(statement)
     return added is not None and queries.key_columns(conn, table=added[1], key=added[4]) == added[5]
 

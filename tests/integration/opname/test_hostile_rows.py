@@ -55,6 +55,30 @@ def test_a_header_that_cannot_be_read_is_refused_together_with_its_other_problem
     assert builders.books(connection) == builders.NOTHING_POSTED
 
 
+def test_zero_dates_of_an_application_with_an_empty_sql_mode_are_none_and_refused_by_name(
+    walker: Walker, connection: Any
+) -> None:
+    document = builders.document(connection, [Line("A"), Line("B", qty_fisik=None)])
+    zero = "0000-00-00 00:00:00"
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT @@sql_mode")
+        (strict,) = cursor.fetchone()
+        cursor.execute("SET SESSION sql_mode = ''")
+        cursor.execute(
+            "UPDATE so_headers_staging SET snapshot_at = %s, created_at = %s, diotorisasi_at = %s, tanggal_opname = %s",
+            (zero, zero, zero, zero[:10]),
+        )
+        cursor.execute("SET SESSION sql_mode = %s", (strict,))
+    connection.commit()
+
+    assert walker.post(document.shadow_id) == "FAILED"
+    job = builders.shadow(connection, document.shadow_id)
+    refused = {(problem["baris"], problem["kolom"]) for problem in job["response"]["errors"]}
+    assert job["error_code"] == 422
+    assert {(None, "created_at"), (None, "tanggal_opname"), (None, "diotorisasi_at"), (2, "qty_fisik")} <= refused
+    assert builders.books(connection) == builders.NOTHING_POSTED
+
+
 def test_a_snapshot_in_the_future_is_refused_because_nothing_would_ever_look_stale(
     walker: Walker, connection: Any
 ) -> None:
