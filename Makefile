@@ -16,7 +16,7 @@ STACK = $(VENV)/python -m stack
 ANYWAY = $(shell test -x $(VENV)/python && echo $(VENV)/python || echo $(PYTHON)) -m stack
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up down status logs clean demo test test-all chaos check format bench bench-smoke requirements
+.PHONY: help setup up down status logs clean demo test test-all chaos check format bench bench-smoke migrate-large requirements
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r name text; do printf 'make %-14s %s\n' "$$name" "$$text"; done
@@ -71,6 +71,9 @@ check: setup ## format, lint, types, who may import whom, pins, secrets, known h
 format: setup ## format the code and sort the imports
 	@$(VENV)/ruff check --fix --exit-zero --quiet .
 	@$(VENV)/ruff format .
+
+migrate-large: up ## adopt 3 x 5 million rows beside writers, minutes and gigabytes; EVEREST_MIGRATION_ROWS=100000
+	@bash -c 'set -a; . .local/stack.env; exec $(VENV)/python -m pytest -q -s -m long tests/migrations/test_large.py'
 
 bench: up ## the benchmarks; writes bench/results/
 	@bash -c 'set -a; . .local/stack.env; exec python -m bench $(ARGS)'

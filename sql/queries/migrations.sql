@@ -28,8 +28,8 @@ UPDATE schema_migrations SET checksum = :checksum, applied_at = UTC_TIMESTAMP(6)
 SET SESSION sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION';
 
 -- name: bound_lock_waits()!
--- The server's own default waits up to a year for a table another session holds.
-SET SESSION lock_wait_timeout = 60;
+-- The server's own default waits up to a year for a table that another session has open, and everybody else behind it.
+SET SESSION lock_wait_timeout = 3;
 
 -- name: take_turn(lock_name, seconds)$
 SELECT GET_LOCK(:lock_name, :seconds);

@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
 from contextlib import closing
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from everest.settings import MysqlUrl
 from everest.store import database as store
 from everest.store.migrations import migrate
 from tests import builders
-from tests.migrations import shape
-
-OPERATIONS = Path(__file__).resolve().parents[2] / "docs" / "operations.md"
-
-
-def client(*names: str) -> str:
-    found = next(filter(None, map(shutil.which, names)), None)
-    if found is None:
-        pytest.fail(f"none of {', '.join(names)} is installed; `make setup` brings the database's clients")
-    return found
+from tests.migrations import dumps, shape
 
 
 def test_the_documented_dump_restores_rows_triggers_and_schema_elsewhere(
@@ -33,17 +19,8 @@ def test_the_documented_dump_restores_rows_triggers_and_schema_elsewhere(
     builders.document(connection)
     builders.insert(connection, "audit_log", actor="budi", action="test", reason="é ✓")
     connection.commit()
-    login = tmp_path / "login.cnf"
-    login.write_text(
-        f'[client]\nhost={database.host}\nport={database.port}\nuser={database.user}\npassword="{database.password}"\n'
-    )
-    documented = re.search(r"^mariadb-dump (.*) SCHEMA >", OPERATIONS.read_text(encoding="utf-8"), re.MULTILINE)
-    assert documented
 
-    take = [client("mariadb-dump", "mysqldump"), f"--defaults-extra-file={login}", *documented[1].split()]
-    dump = subprocess.run([*take, database.schema], capture_output=True, check=True).stdout
-    load = [client("mariadb", "mysql"), f"--defaults-extra-file={login}", "--default-character-set=utf8mb4"]
-    subprocess.run([*load, empty_schema.schema], input=dump, check=True, capture_output=True)
+    dumps.load(empty_schema, dumps.dump(database, tmp_path), tmp_path)
 
     migrate(empty_schema, lambda line: None)
     assert shape.of(empty_schema) == shape.of(database)

@@ -18,7 +18,7 @@ from everest.reconciler.management import Management, ManagementUnavailable
 from everest.reconciler.repairs import Repairs
 from everest.reconciler.rows import Job, Workflow
 from everest.reconciler.settings import ReconcilerSettings
-from everest.reconciler.verdict import judge
+from everest.reconciler.verdict import ENDED, judge
 from everest.reconciler.workflows import WorkflowRepairs
 from everest.store.unit_of_work import Database
 from everest.workflow.definition import Definition
@@ -162,7 +162,9 @@ class Reconciler:
             if dags[job.dag] is not DagState.READY:
                 self._complaints.say(f"DAG {job.dag}", f"jobs wait, but DAG {job.dag} is {dags[job.dag].value}")
                 return False
-            if self._airflow.dag_run(job.dag, job.run_id) is not None:
+            # A run that has ended brings nothing any more: the rows went back in time (decision 0045).
+            dag_run = self._airflow.dag_run(job.dag, job.run_id)
+            if dag_run is not None and dag_run.state not in ENDED:
                 self._complaints.say(f"job {job.shadow_id}", f"PENDING, but its run exists: {job.log_context}")
                 return False
             return self._repairs.send_again(job)

@@ -19,6 +19,7 @@ from typing import Any
 
 from everest.store.database import Connection
 from everest.store.declared import Key, Table, collation_misfit, filling_misfits, is_required, type_misfit
+from everest.store.existing_table import ExistingTable
 
 CREATE_VIEW = re.compile(r"CREATE OR REPLACE VIEW (\w+)")
 DEFAULT = re.compile(r"DEFAULT ('[^']*'|[\w()]+)")
@@ -37,7 +38,11 @@ EXISTING_ROWS = {
 # Master data that we only read: what may be NULL there, and what else must be filled, is the other program's matter.
 ONLY_READ = frozenset({"gudang", "akun_gudang", "kebijakan_selisih"})
 
-ROWS_NAMED = 5
+MANY_ROWS = 200_000
+"""From here on nobody waits for a copy of the table; below, it takes a second or two."""
+
+IDS_PER_UPDATE = 50_000
+"""So many rows are held, and have to be undone if it dies, at a time."""
 
 DATED = re.compile(r"date(time|stamp)?\b|timestamp\b")
 
@@ -68,16 +73,18 @@ def examine(conn: Connection, queries: Any, statements: Sequence[str]) -> Findin
     return findings
 
 
-class Examination:
+class Examination(ExistingTable):
     """One existing table beside its declaration."""
 
     def __init__(
         self, conn: Connection, queries: Any, table: Table, relation: dict[str, Any], findings: Findings
     ) -> None:
-        self.conn, self.queries, self.table, self.relation, self.findings = conn, queries, table, relation, findings
-        self.name = table.name
-        self.additions: list[str] = []
-        self.afterwards: list[str] = []
+        super().__init__(conn, table)
+        self.queries, self.relation, self.findings = queries, relation, findings
+        self.new_columns: list[str] = []
+        self.defaults: list[str] = []
+        self.new_keys: list[str] = []
+        self.new_checks: list[str] = []
 
     def run(self) -> None:
         if self.relation["kind"] != "BASE TABLE":
@@ -91,21 +98,30 @@ class Examination:
                 f"ALTER TABLE {self.name} DEFAULT CHARACTER SET utf8mb4;",
             )
         self.expected = self.expected_columns()
-        self.actual = self.columns_of(self.name)
+        self.look()
+        self.rows = self.value(f"SELECT COUNT(*) FROM {self.name}")  # a name out of our own files  # nosec B608
         self.add_missing_columns()
         self.compare_columns()
         self.compare_keys()
         self.compare_checks()
         self.compare_dates()
-        statements = self.relabel()
-        if self.additions:
-            statements.append(f"ALTER TABLE {self.name} {', '.join(self.additions)}")
-        statements += [*self.afterwards, *self.mark_jobs()]
+        # Columns are there at once, and their defaults are put right before another row comes. A key is built beside
+        # whoever writes; only a CHECK makes the server copy the table.
+        statements = [
+            *self.relabel(),
+            *self.alter(self.new_columns),
+            *self.alter(self.defaults),
+            *self.mark_jobs(),
+            *self.alter(self.new_keys),
+            *self.alter(self.new_checks),
+        ]
         if statements:
             self.findings.statements[self.name] = statements
 
+    def alter(self, parts: list[str]) -> list[str]:
+        return [f"ALTER TABLE {self.name} {', '.join(parts)}"] if parts else []
+
     def add_missing_columns(self) -> None:
-        rows = self.value(f"SELECT COUNT(*) FROM {self.name}")  # a name out of our own files  # nosec B608
         for name, column in self.table.columns.items():
             if name in self.actual:
                 continue
@@ -115,13 +131,13 @@ class Examination:
                 )
                 continue
             existing = EXISTING_ROWS.get((self.name, name))
-            if existing and rows:
+            if existing and self.rows:
                 # One atomic ALTER labels the rows; a run that dies before the MODIFY is recognised by its default.
-                self.additions.append(f"ADD COLUMN {DEFAULT.sub(f'DEFAULT {existing}', column.line)}")
-                self.afterwards.append(f"ALTER TABLE {self.name} MODIFY COLUMN {column.line}")
-                self.note(f"adds column {name}, {existing} on the {rows} rows that stand there")
+                self.new_columns.append(f"ADD COLUMN {DEFAULT.sub(f'DEFAULT {existing}', column.line)}")
+                self.defaults.append(f"MODIFY COLUMN {column.line}")
+                self.note(f"adds column {name}, {existing} on the {self.rows} rows that stand there")
             else:
-                self.additions.append(f"ADD COLUMN {column.line}")
+                self.new_columns.append(f"ADD COLUMN {column.line}")
                 self.note(f"adds column {name}")
 
     def compare_columns(self) -> None:
@@ -148,7 +164,7 @@ class Examination:
                     f"ALTER TABLE {self.name} MODIFY COLUMN {name} {kind} {column.tail};",
                 )
             elif (labelled := EXISTING_ROWS.get((self.name, name))) and actual["Default"] == labelled.strip("'"):
-                self.afterwards.append(f"ALTER TABLE {self.name} MODIFY COLUMN {name} {actual['Type']} {column.tail}")
+                self.defaults.append(f"MODIFY COLUMN {name} {actual['Type']} {column.tail}")
 
     def compare_keys(self) -> None:
         actual = self.keys()
@@ -165,7 +181,7 @@ class Examination:
                     f"holds the same ({', '.join(key.columns)}) more than once: {doubles}", "Only one may keep it."
                 )
             else:
-                self.additions.append(f"ADD {key.line}")
+                self.new_keys.append(f"ADD {key.line}")
                 self.note(f"adds key {name}")
         ours = {frozenset(key.columns) for key in self.table.keys.values() if key.unique}
         for name, (columns, unique) in actual.items():
@@ -180,12 +196,19 @@ class Examination:
             broken = self.rows_breaking(expression)
             if broken and "posting_id" not in self.table.columns:
                 self.refuse(f"holds rows that break {name} ({expression}): {broken}", "Mend them first.")
-            elif broken:
+                continue
+            text = f"ADD CONSTRAINT {name} CHECK ({f'posting_id IS NULL OR ({expression})' if broken else expression})"
+            if self.rows > MANY_ROWS:
+                self.note(
+                    f"goes without check {name}: adding it copies {self.rows} rows, and nobody can write meanwhile. In"
+                    f" a quiet hour: ALTER TABLE {self.name} {text};"
+                )
+                continue
+            self.new_checks.append(text)
+            if broken:
                 self.note(f"adds check {name} for our own rows only; rows that break it stay as they are: {broken}")
-                self.additions.append(f"ADD CONSTRAINT {name} CHECK (posting_id IS NULL OR ({expression}))")
             else:
                 self.note(f"adds check {name}")
-                self.additions.append(f"ADD CONSTRAINT {name} CHECK ({expression})")
 
     def relabel(self) -> list[str]:
         """No posting of ours can have made these rows, whatever they say."""
@@ -196,7 +219,15 @@ class Examination:
         if not count:
             return []
         self.note(f"labels {count} rows of an older system 'LAMA' that said 'OPNAME'")
-        return [f"UPDATE {self.name} SET sumber = 'LAMA' WHERE {ours}"]  # nosec B608
+        if self.rows <= IDS_PER_UPDATE:
+            return [f"UPDATE {self.name} SET sumber = 'LAMA' WHERE {ours}"]  # nosec B608
+        ((first, last),) = self.all(f"SELECT MIN(id), MAX(id) FROM {self.name} WHERE {ours}")  # nosec B608
+        windows = range(first, last + 1, IDS_PER_UPDATE)
+        return [
+            f"UPDATE {self.name} SET sumber = 'LAMA' WHERE {ours}"  # nosec B608
+            f" AND id BETWEEN {start} AND {start + IDS_PER_UPDATE - 1}"
+            for start in windows
+        ]
 
     def mark_jobs(self) -> list[str]:
         """An old failure is no letter of ours, and what was left PENDING years ago is not posted without a person."""
@@ -227,66 +258,6 @@ class Examination:
                     f"holds dates with a zero in {name}: {self.named(count, where)}",
                     f"UPDATE {self.name} SET {name} = {nothing} WHERE DAY({name}) = 0 OR MONTH({name}) = 0;",
                 )
-
-    def rows_breaking(self, expression: str) -> str:
-        if set(re.findall(r"\w+", expression)) & (self.table.columns.keys() - self.actual.keys()):
-            return ""  # a column we add, with a default that fits
-        where = f"FROM {self.name} WHERE NOT ({expression})"
-        count = self.value(f"SELECT COUNT(*) {where}")
-        return self.named(count, where) if count else ""
-
-    def doubles(self, columns: tuple[str, ...]) -> str:
-        if set(columns) - self.actual.keys():
-            return ""
-        given = " AND ".join(f"{column} IS NOT NULL" for column in columns)
-        group = f"FROM {self.name} WHERE {given} GROUP BY {', '.join(columns)} HAVING COUNT(*) > 1"
-        found = self.all(f"SELECT {', '.join(columns)} {group} LIMIT {ROWS_NAMED}")
-        return ", ".join("/".join(map(str, row)) for row in found)
-
-    def named(self, count: int, where: str) -> str:
-        key = ", ".join(self.keys().get("PRIMARY", (tuple(self.actual)[:1], True))[0])
-        found = self.all(f"SELECT {key} {where} ORDER BY {key} LIMIT {ROWS_NAMED}")
-        more = " ..." if count > len(found) else ""
-        return f"{count} rows, {key} = {', '.join('/'.join(map(str, row)) for row in found)}{more}"
-
-    def expected_columns(self) -> dict[str, dict[str, Any]]:
-        """As this server would describe them: made as a temporary table, which needs no name and leaves nothing."""
-        items = [column.line for column in self.table.columns.values()]
-        items += [key.line for key in self.table.keys.values()]
-        with self.conn.cursor() as cursor:
-            cursor.execute("DROP TEMPORARY TABLE IF EXISTS everest_expected")
-            cursor.execute(f"CREATE TEMPORARY TABLE everest_expected ({', '.join(items)}) DEFAULT CHARSET=utf8mb4")
-        try:
-            return self.columns_of("everest_expected")
-        finally:
-            with self.conn.cursor() as cursor:
-                cursor.execute("DROP TEMPORARY TABLE everest_expected")
-
-    def columns_of(self, name: str) -> dict[str, dict[str, Any]]:
-        return {row["Field"]: row for row in self.dicts(f"SHOW FULL COLUMNS FROM {name}")}
-
-    def keys(self) -> dict[str, tuple[tuple[str, ...], bool]]:
-        found: dict[str, tuple[tuple[str, ...], bool]] = {}
-        for row in self.dicts(f"SHOW INDEX FROM {self.name}"):
-            before = found.get(row["Key_name"], ((), True))[0]
-            # A key over the beginning of a column neither finds nor guards what ours does.
-            column = row["Column_name"] if row["Sub_part"] is None else f"{row['Column_name']}({row['Sub_part']})"
-            found[row["Key_name"]] = ((*before, str(column)), not row["Non_unique"])
-        return found
-
-    def all(self, sql: str) -> list[tuple[Any, ...]]:
-        with self.conn.cursor() as cursor:
-            cursor.execute(sql)
-            return list(cursor.fetchall())
-
-    def value(self, sql: str) -> int:
-        return int(self.all(sql)[0][0])
-
-    def dicts(self, sql: str) -> list[dict[str, Any]]:
-        with self.conn.cursor() as cursor:
-            cursor.execute(sql)
-            names = [column[0] for column in cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def note(self, text: str) -> None:
         self.findings.notes.append(f"{self.name} exists already: {text}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -32,6 +33,14 @@ MARIADB_OLDEST = (10, 11)
 MYSQL_OLDEST = (8, 0, 16)
 
 TURN_SECONDS = 120
+
+# An ALTER that waits for a table keeps everybody away from it: the wait is short (sql/queries/migrations.sql), the
+# pause lets them through, and the tries last for minutes.
+TABLE_TRIES = 60
+TABLE_PAUSE_SECONDS = 5.0
+LOCK_WAIT = 1205
+# The server cannot do it without locking writers out: MariaDB, MySQL.
+NOT_BESIDE_WRITERS = frozenset({1845, 1846})
 
 # "It is there (or gone) already": table, column, key, trigger, constraint (MariaDB, MySQL), nothing to drop.
 DONE_ALREADY = frozenset({1050, 1060, 1061, 1359, 1826, 3822, 1091})
@@ -83,7 +92,7 @@ def migrate(url: MysqlUrl, report: Report = print, directory: Path = MIGRATIONS_
                 report(note)
             for migration, done in pending:
                 report(f"{migration.name}: applying" if not done else f"{migration.name}: going on after {done}")
-                apply(conn, queries, migration, done, findings.statements)
+                apply(conn, queries, migration, done, findings.statements, report)
     if not pending:
         report(f"{url.schema}: up to date ({len(migrations)} migrations)")
     return [migration.name for migration, _ in pending]
@@ -157,20 +166,24 @@ def still_to_do(migrations: Sequence[Migration], remembered: Sequence[dict[str, 
 
 
 def apply(
-    conn: Connection, queries: Any, migration: Migration, done: int, extensions: Mapping[str, Sequence[str]]
+    conn: Connection,
+    queries: Any,
+    migration: Migration,
+    done: int,
+    extensions: Mapping[str, Sequence[str]],
+    report: Report,
 ) -> None:
     """Runs the statements after the first `done`; rows and their progress commit together, DDL commits by itself.
     extensions: what to do to a table that exists, by its name, where the file would make it."""
     for number, (statement, _) in enumerate(migration.statements[done:], start=done + 1):
         if table := Table.declared_by(statement):
             for extension in extensions.get(table.name, ()):
-                with transaction(conn), conn.cursor() as cursor:
-                    cursor.execute(extension)
+                with transaction(conn):
+                    execute(conn, extension, report)
         with transaction(conn):
             try:
-                with conn.cursor() as cursor:
-                    if not is_there(queries, conn, statement):
-                        cursor.execute(statement)
+                if not is_there(queries, conn, statement):
+                    execute(conn, statement, report)
             except conn.Error as error:
                 # Only the first one of a resumed file can have been done by the run that died.
                 if number != done + 1 or done == 0 or error.args[0] not in DONE_ALREADY:
@@ -184,6 +197,28 @@ def apply(
             )
     with transaction(conn):
         queries.finish(conn, version=migration.version, checksum=migration.checksum())
+
+
+def execute(conn: Connection, statement: str, report: Report) -> None:
+    """Runs it: an ALTER beside whoever reads and writes the table, where the server can do that at all. It waits only
+    seconds at a time for a transaction that has the table open, because everybody who comes later waits behind it."""
+    is_alter = statement.startswith("ALTER TABLE")
+    text = f"{statement.removesuffix(';')}, LOCK=NONE" if is_alter else statement
+    for tries_left in range(TABLE_TRIES, 0, -1):
+        try:
+            with conn.cursor() as cursor:
+                cursor.execute(text)
+            return
+        except conn.Error as error:
+            number = error.args[0]
+            if number in NOT_BESIDE_WRITERS and text != statement:
+                report(f"nobody can write to the table meanwhile: {statement}")
+                text = statement
+            elif number == LOCK_WAIT and tries_left > 1:
+                report(f"waits for a transaction that has the table open: {statement}")
+                time.sleep(TABLE_PAUSE_SECONDS)
+            else:
+                raise
 
 
 def is_there(queries: Any, conn: Connection, statement: str) -> bool:

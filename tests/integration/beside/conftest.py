@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,42 +18,24 @@ import pytest
 
 from everest.settings import MysqlUrl
 from everest.store import database as store
-from everest.workflow.engine import Ticket
 from ingest_consumer.settings import Settings
 from tests import builders
 from tests.builders import Document, Line
 from tests.fake_airflow import FakeAirflow
-from tests.integration.opname.walk import Walker
+from tests.integration.opname.walk import running_tasks
 from tests.queue_fixtures import airflow, rows, running, settings, vhost
 from tests.queue_rig import ROOT, Vhost, until
 
 __all__ = ["airflow", "rows", "running", "settings", "vhost"]
 
 OLD_WORKER = Path(__file__).with_name("old_worker.py")
-TASKS_AT_ONCE = 2
 
 
 @pytest.fixture
 def tasks(database: MysqlUrl, airflow: FakeAirflow) -> Iterator[None]:
     """DAG runs that are triggered run through their steps, two at a time."""
-    mine = threading.local()
-    walkers: list[Walker] = []
-
-    def dag_run(run_id: str, conf: dict[str, Any]) -> None:
-        if not hasattr(mine, "walker"):
-            mine.walker = Walker(database)
-            walkers.append(mine.walker)
-        mine.walker.dag_run(Ticket.from_conf(run_id, conf))
-
-    with ThreadPoolExecutor(TASKS_AT_ONCE) as pool:
-
-        def trigger(run_id: str, conf: dict[str, Any]) -> None:
-            pool.submit(dag_run, run_id, conf)
-
-        airflow.on_trigger = trigger
+    with running_tasks(airflow, database):
         yield
-    for walker in walkers:
-        walker.close()
 
 
 class OldWorker:

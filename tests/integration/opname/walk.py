@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 from everest import bootstrap
@@ -13,13 +16,23 @@ from everest.workflow import runner
 from everest.workflow.definition import Definition
 from everest.workflow.engine import Forward, Leave, Replay, Ticket
 from ingest_consumer import shadow as jobs
+from tests.fake_airflow import FakeAirflow
+
+TASKS_AT_ONCE = 2
 
 
 class Walker:
     """Plays consumer and Airflow for one database and one workflow."""
 
-    def __init__(self, url: MysqlUrl, settings: Settings | None = None, definition: Definition = POST_OPNAME) -> None:
-        self.definition = definition
+    def __init__(
+        self,
+        url: MysqlUrl,
+        settings: Settings | None = None,
+        definition: Definition = POST_OPNAME,
+        older: Definition | None = None,
+    ) -> None:
+        """older: a version that is deployed beside it."""
+        self.definition, self._older = definition, older
         self.database = bootstrap.database(url, settings or Settings())
         self._conn = store.connect(url)
 
@@ -33,12 +46,16 @@ class Walker:
         assert row is not None
         n = row.n or 1
         run_id = row.dag_run_id or jobs.dag_run_id("opname_posting", row.transaksi_id, None, shadow_id, n)
-        assert jobs.claim(self._conn, shadow_id, row.dag_run_id, self.definition.dag_id, run_id, n), row
+        dag_id = row.dag_id or self.definition.dag_id
+        assert jobs.claim(self._conn, shadow_id, row.dag_run_id, dag_id, run_id, n), row
         self._conn.commit()
         return Ticket(run_id, shadow_id, n, row.workflow_id, row.transaksi_id)
 
     def step(self, ticket: Ticket, step: str, is_last_try: bool = True) -> Forward | Replay | Leave:
-        return runner.run_step(self.definition, ticket, step, self.database.transaction, is_last_try)
+        def deployed(name: str, version: str) -> Definition | None:
+            return self._older if self._older and (self._older.name, self._older.version) == (name, version) else None
+
+        return runner.run_step(self.definition, ticket, step, self.database.transaction, is_last_try, deployed=deployed)
 
     def dag_run(self, ticket: Ticket, before: Callable[[str], Any] = lambda step: None) -> None:
         """One DAG run: its tasks in order until one leaves or fails. `before` is called ahead of each task."""
@@ -62,3 +79,28 @@ class Walker:
             if row.worker_status != "PENDING":
                 return row.worker_status
         raise AssertionError("the document keeps jumping back")
+
+
+@contextmanager
+def running_tasks(airflow: FakeAirflow, url: MysqlUrl) -> Iterator[None]:
+    """Inside, the real tasks run behind the stand-in for Airflow; at the end those that were begun have ended."""
+    mine = threading.local()
+    walkers: list[Walker] = []
+
+    def dag_run(run_id: str, conf: dict[str, Any]) -> None:
+        if not hasattr(mine, "walker"):
+            mine.walker = Walker(url)
+            walkers.append(mine.walker)
+        mine.walker.dag_run(Ticket.from_conf(run_id, conf))
+        airflow.runs[run_id]["state"] = "success"
+
+    with ThreadPoolExecutor(TASKS_AT_ONCE) as pool:
+
+        def trigger(run_id: str, conf: dict[str, Any]) -> None:
+            pool.submit(dag_run, run_id, conf)
+
+        airflow.on_trigger = trigger
+        yield
+    airflow.on_trigger = lambda run_id, conf: None
+    for walker in walkers:
+        walker.close()

@@ -97,12 +97,29 @@ def test_nothing_is_sent_for_a_dag_that_would_not_start_it(world: World, dag: di
     assert world.unsent() == []
 
 
-def test_nothing_is_sent_for_a_run_that_exists(world: World) -> None:
+@pytest.mark.parametrize("state", ["queued", "running"])
+def test_nothing_is_sent_for_a_run_that_is_still_to_end(world: World, state: str) -> None:
     shadow_id = lost(world)
-    world.airflow.has(world.row(shadow_id)["dag_run_id"], "running")
+    world.airflow.has(world.row(shadow_id)["dag_run_id"], state)
 
     assert world.reconciler().round() == 0
     assert world.unsent() == []
+
+
+@pytest.mark.parametrize("state", ["success", "failed"])
+def test_a_run_that_ended_in_hours_that_a_restore_took_back_brings_nothing_any_more(world: World, state: str) -> None:
+    """Sent again, the message finds the ended run, and that is begun again as the next one (decision 0045)."""
+    shadow_id = lost(world)
+    world.airflow.has(world.row(shadow_id)["dag_run_id"], state)
+
+    reconciler = world.reconciler()
+    assert reconciler.round() == 1
+    assert len(world.unsent()) == 1
+    world.publish()
+    ticket = world.claimed(shadow_id)
+    world.age(LONG_AGO)
+    assert reconciler.round() == 1
+    assert world.row(shadow_id)["n"] == ticket.n + 1
 
 
 def test_a_message_that_waits_in_the_outbox_is_not_lost(world: World) -> None:

@@ -1,0 +1,226 @@
+"""A database in use for years is adopted while its application goes on writing: nobody is locked out for long.
+
+By the millions it is `make migrate-large` (15 million rows, minutes, gigabytes); a small one runs with every test.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+
+import MySQLdb
+import pytest
+
+from everest.settings import MysqlUrl
+from everest.store import adoption, migrations
+from everest.store import database as store
+from everest.store.migrations import migrate, read_migrations
+from tests.migrations import shape
+from tests.migrations.test_adoption import JURNAL, KARTU_STOK, SHADOW
+
+ROWS = int(os.environ.get("EVEREST_MIGRATION_ROWS", "5000000"))
+ROWS_PER_INSERT = 250_000
+WRITE_EVERY_S = 0.004
+DIGITS = "(SELECT 0 d UNION ALL " + " UNION ALL ".join(f"SELECT {digit}" for digit in range(1, 10)) + ")"
+NUMBERS = "SELECT {first} + a.d + 10*b.d + 100*c.d + 1000*e.d + 10000*f.d + 100000*g.d AS n FROM " + ", ".join(
+    f"{DIGITS} {name}" for name in "abcefg"
+)
+
+# What the application writes, old rows and new ones; {n} is a number of its own.
+JOURNAL_ROW = (
+    "INSERT INTO jurnal (transaksi_id, nomer_nota, tanggal_wib, kode_akun, debet, kredit)",
+    (
+        "{n}, CONCAT('LM-', {n} DIV 2), '2020-01-01' + INTERVAL {n} MOD 2000 DAY,"
+        " IF({n} MOD 2, '1010030030', '7010150'), IF({n} MOD 2, 1500, 0), IF({n} MOD 2, 0, 1500)"
+    ),
+)
+CARD_ROW = (
+    "INSERT INTO kartu_stok (nomer_nota, transaksi_id, kode_barang, gudang_kode, tanggal_wib, masuk)",
+    (
+        "CONCAT('LM-', {n}), {n}, CONCAT('BRG-', {n} MOD 20000), CONCAT('GD-', {n} MOD 30),"
+        " '2020-01-01' + INTERVAL {n} MOD 2000 DAY, 2"
+    ),
+)
+JOB_ROW = (
+    "INSERT INTO rabbit_publish_shadow (transaksi_id, nomer_nota, payload, worker_status)",
+    "{n}, CONCAT('LM-', {n}), '{{}}', IF({n} MOD 1000, 'COMPLETED', 'FAILED')",
+)
+NEW_FROM = 1_000_000_000
+OLD = f"transaksi_id < {NEW_FROM}"
+"""Rows that stood there; ids have gaps."""
+TABLES = {"jurnal": JOURNAL_ROW, "kartu_stok": CARD_ROW, "rabbit_publish_shadow": JOB_ROW}
+
+
+def fill(url: MysqlUrl, rows: int) -> None:
+    with closing(store.connect(url)) as conn, conn.cursor() as cursor:
+        for insert, values in TABLES.values():
+            for first in range(1, rows + 1, ROWS_PER_INSERT):
+                last = min(first + ROWS_PER_INSERT - 1, rows)
+                numbers = NUMBERS.format(first=first)
+                cursor.execute(f"{insert} SELECT {values.format(n='n')} FROM ({numbers}) x WHERE n <= {last}")
+                conn.commit()
+
+
+@dataclass
+class Writer:
+    """The application: a row into each table, each a transaction of its own, every few milliseconds."""
+
+    url: MysqlUrl
+    stalls: dict[str, tuple[float, str]] = field(default_factory=lambda: dict.fromkeys(TABLES, (0.0, "")))
+    written: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TABLES, 0))
+    problems: list[str] = field(default_factory=list)
+    doing: str = "nothing yet"
+    during: dict[str, int] = field(default_factory=dict)
+    """Rows written while each line of the report was the last one."""
+
+    def __post_init__(self) -> None:
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._write, args=(table,), daemon=True) for table in TABLES]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(300)
+            assert not thread.is_alive()
+
+    def _write(self, table: str) -> None:
+        url = self.url
+        conn = MySQLdb.connect(host=url.host, port=url.port, user=url.user, passwd=url.password, db=url.schema)
+        conn.autocommit(True)
+        insert, values = TABLES[table]
+        with closing(conn), conn.cursor() as cursor:
+            number = NEW_FROM
+            while not self._stop.wait(WRITE_EVERY_S):
+                number += 1
+                doing, begun = self.doing, time.monotonic()
+                try:
+                    cursor.execute(f"{insert} SELECT {values.format(n=number)}")
+                except MySQLdb.Error as error:
+                    self.problems.append(f"{table}: {error}")
+                    return
+                took = time.monotonic() - begun
+                self.stalls[table] = max(self.stalls[table], (took, doing))
+                self.written[table] += 1
+                self.during[doing] = self.during.get(doing, 0) + 1
+
+
+def flat(statement: str) -> str:
+    return " ".join(statement.split())[:100]
+
+
+def tell(rows: int, writer: Writer, seconds: dict[str, float]) -> None:
+    total, written = sum(seconds.values()), sum(writer.written.values())
+    print(f"\n{len(TABLES)} x {rows} rows: {total:.0f} s of statements, {written} rows written meanwhile")
+    for statement, took in sorted(seconds.items(), key=lambda one: -one[1])[:12]:
+        print(f"{took:8.1f} s  {writer.during.get(statement, 0):6} rows written meanwhile  {flat(statement)}")
+    for table, (stall, doing) in writer.stalls.items():
+        print(f"longest wait of a writer of {table}: {stall * 1000:.0f} ms, during {flat(doing)}")
+
+
+def adopt(url: MysqlUrl, rows: int) -> tuple[Writer, list[str], dict[str, float]]:
+    """Fills, migrates beside a writer, and checks all that needs no clock. The seconds of each statement as well."""
+    for text in (JURNAL, KARTU_STOK, SHADOW):
+        shape.run(url, text.split("INSERT INTO")[0])
+    fill(url, rows)
+    writer, lines, seconds = Writer(url), [], {}
+    real = migrations.execute
+
+    def watched(conn: store.Connection, statement: str, report: Callable[[str], object]) -> None:
+        writer.doing, begun = statement, time.monotonic()
+        real(conn, statement, report)
+        seconds[statement] = time.monotonic() - begun
+
+    migrations.execute = watched
+    writer.start()
+    try:
+        applied = migrate(url, lines.append)
+    finally:
+        migrations.execute = real
+        writer.stop()
+        tell(rows, writer, seconds)
+
+    assert writer.problems == []
+    assert applied == [file.name for file in read_migrations(migrations.MIGRATIONS_DIR)]
+    assert [line for line in lines if "nobody can write to the table meanwhile" in line] == [], "every ALTER was online"
+    assert all(count > 0 for count in writer.written.values())
+    for table in TABLES:
+        (count,) = shape.query(url, f"SELECT COUNT(*) FROM {table}")[0]
+        assert count == rows + writer.written[table], table
+    for table in ("jurnal", "kartu_stok"):
+        ((old, others),) = shape.query(
+            url, f"SELECT SUM(sumber = 'LAMA'), SUM(sumber <> 'LAMA' AND {OLD}) FROM {table}"
+        )
+        assert (old >= rows, others) == (True, 0), table
+    marked = f"SELECT COUNT(*) FROM rabbit_publish_shadow WHERE dead_lettered_at < '1971-01-01' AND {OLD}"
+    assert shape.query(url, marked) == [(rows // 1000,)]
+    named = {line.split()[0] for line in lines if "goes without check" in line}
+    assert named == set(TABLES)
+    return writer, lines, seconds
+
+
+def test_every_change_of_a_table_with_many_rows_is_made_beside_its_writers(
+    empty_schema: MysqlUrl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adoption, "MANY_ROWS", 1_000)
+    _, _, seconds = adopt(empty_schema, 20_000)
+    assert {one.split()[2] for one in seconds if one.startswith("ALTER")} >= set(TABLES)
+
+
+def test_the_checks_that_were_left_out_can_be_added_as_the_report_says(
+    empty_schema: MysqlUrl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adoption, "MANY_ROWS", 1)
+    shape.run(empty_schema, JURNAL)
+    lines: list[str] = []
+    migrate(empty_schema, lines.append)
+    (said,) = [line for line in lines if "goes without check ck_jurnal_satu_sisi" in line]
+    shape.run(empty_schema, said[said.index("ALTER TABLE") :] + "\n")
+    assert "ck_jurnal_satu_sisi" in {row[0] for row in shape.of(empty_schema)["checks"]}
+
+
+def test_a_transaction_that_has_a_table_open_does_not_make_everybody_wait_behind_the_migration(
+    empty_schema: MysqlUrl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An ALTER waits for it, and who comes later waits for the ALTER: it gives up, lets them through, comes again."""
+    monkeypatch.setattr(migrations, "TABLE_PAUSE_SECONDS", 0.2)
+    for text in (JURNAL, KARTU_STOK, SHADOW):
+        shape.run(empty_schema, text)
+    waits = threading.Event()
+
+    def heard(line: str) -> None:
+        if "waits for a transaction that has the table open" in line:
+            waits.set()
+
+    writer = Writer(empty_schema)
+    with closing(store.connect(empty_schema)) as report, report.cursor() as cursor:
+        cursor.execute("SELECT COUNT(*) FROM jurnal")  # somebody's long report: its transaction stays open
+        writer.start()
+        thread = threading.Thread(target=migrate, args=(empty_schema, heard))
+        thread.start()
+        assert waits.wait(60)
+        before = writer.written["jurnal"]
+        give_up_at = time.monotonic() + 60
+        while writer.written["jurnal"] == before and time.monotonic() < give_up_at:
+            time.sleep(0.05)
+        assert writer.written["jurnal"] > before, "a row came in while the migration still waits"
+        assert thread.is_alive()
+    thread.join(120)
+    writer.stop()
+    assert writer.problems == []
+    assert shape.query(empty_schema, "SELECT MAX(version) FROM schema_migrations WHERE applied_at IS NOT NULL") == [
+        (len(read_migrations(migrations.MIGRATIONS_DIR)),)
+    ]
+
+
+@pytest.mark.long
+def test_millions_of_rows_are_adopted_while_the_application_writes(empty_schema: MysqlUrl) -> None:
+    """Prints what stands in docs/existing-installations.md; run it with -s."""
+    adopt(empty_schema, ROWS)
