@@ -65,15 +65,19 @@ def fill(url: MysqlUrl, rows: int) -> None:
                 conn.commit()
 
 
+BEFORE = "nothing yet"
+
+
 @dataclass
 class Writer:
     """The application: a row into each table, each a transaction of its own, every few milliseconds."""
 
     url: MysqlUrl
-    stalls: dict[str, tuple[float, str]] = field(default_factory=lambda: dict.fromkeys(TABLES, (0.0, "")))
+    stalls: dict[str, dict[str, float]] = field(default_factory=lambda: {table: {} for table in TABLES})
+    """Longest wait in seconds, by table and by what was being done."""
     written: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TABLES, 0))
     problems: list[str] = field(default_factory=list)
-    doing: str = "nothing yet"
+    doing: str = BEFORE
     during: dict[str, int] = field(default_factory=dict)
     """Rows written while each line of the report was the last one."""
 
@@ -107,7 +111,7 @@ class Writer:
                     self.problems.append(f"{table}: {error}")
                     return
                 took = time.monotonic() - begun
-                self.stalls[table] = max(self.stalls[table], (took, doing))
+                self.stalls[table][doing] = max(self.stalls[table].get(doing, 0.0), took)
                 self.written[table] += 1
                 self.during[doing] = self.during.get(doing, 0) + 1
 
@@ -121,8 +125,11 @@ def tell(rows: int, writer: Writer, seconds: dict[str, float]) -> None:
     print(f"\n{len(TABLES)} x {rows} rows: {total:.0f} s of statements, {written} rows written meanwhile")
     for statement, took in sorted(seconds.items(), key=lambda one: -one[1])[:12]:
         print(f"{took:8.1f} s  {writer.during.get(statement, 0):6} rows written meanwhile  {flat(statement)}")
-    for table, (stall, doing) in writer.stalls.items():
+    for table, stalls in writer.stalls.items():
+        before = stalls.pop(BEFORE, 0.0)
+        stall, doing = max((took, doing) for doing, took in stalls.items())
         print(f"longest wait of a writer of {table}: {stall * 1000:.0f} ms, during {flat(doing)}")
+        print(f"    before the migration began: {before * 1000:.0f} ms")
 
 
 def adopt(url: MysqlUrl, rows: int) -> tuple[Writer, list[str], dict[str, float]]:
@@ -140,6 +147,9 @@ def adopt(url: MysqlUrl, rows: int) -> tuple[Writer, list[str], dict[str, float]
 
     migrations.execute = watched
     writer.start()
+    time.sleep(
+        rows / 1_000_000
+    )  # seconds in which nothing is migrated, to know what this machine's writers wait anyway
     try:
         applied = migrate(url, lines.append)
     finally:

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import threading
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
@@ -95,19 +96,19 @@ def broken_invariants(url: MysqlUrl) -> dict[str, int]:
         opened.close()
 
 
-def reconciler(url: MysqlUrl, vhost: Vhost, airflow: FakeAirflow) -> Reconciler:
+@contextmanager
+def reconciler(url: MysqlUrl, vhost: Vhost, airflow: FakeAirflow) -> Iterator[Reconciler]:
     login = Login(airflow.url, fake_airflow.USER, fake_airflow.PASSWORD)
     management = Login(vhost.management.url, vhost.management.user, vhost.management.password)
     settings = ReconcilerSettings(
         mysql=url, airflow=login, management=management, http_timeout=timedelta(seconds=5), limits=IMPATIENT
     )
-    return Reconciler(
-        settings,
-        bootstrap.database(url, Site()),
-        AirflowApi(login.url, login.user, login.password, settings.http_timeout),
-        Management(management, vhost.name, settings.http_timeout),
-        {POST_OPNAME.name: POST_OPNAME},
-    )
+    with (
+        closing(bootstrap.database(url, Site())) as opened,
+        closing(AirflowApi(login.url, login.user, login.password, settings.http_timeout)) as api,
+        closing(Management(management, vhost.name, settings.http_timeout)) as broker,
+    ):
+        yield Reconciler(settings, opened, api, broker, {POST_OPNAME.name: POST_OPNAME})
 
 
 def test_a_dump_taken_under_traffic_is_restored_audited_and_everything_in_it_ends(
@@ -159,8 +160,7 @@ def test_a_dump_taken_under_traffic_is_restored_audited_and_everything_in_it_end
 
     mysql = replace(settings.mysql, schema=empty_schema.schema)
     restored = replace(settings, mysql=mysql)
-    watch = reconciler(empty_schema, vhost, airflow)
-    with running_tasks(airflow, empty_schema):
+    with reconciler(empty_schema, vhost, airflow) as watch, running_tasks(airflow, empty_schema):
         running.relay(restored)
         running.consumer(restored, workers=2)
 
