@@ -14,7 +14,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any
 
-from ingest_consumer import logs, shadow
+from ingest_consumer import logs, notes, shadow
 from ingest_consumer.airflow_api import AirflowApi, DagState, run_link
 from ingest_consumer.database import Database
 from ingest_consumer.errors import AirflowRefused, AirflowUnavailable, DecodeError, RerunRefused
@@ -281,11 +281,11 @@ class Delivery:
             cause = f"WAITING: {row.reason}; " if row.worker_status == "WAITING" else ""
             why = f"shadow row {row.id} went on to {row.dag_run_id}"
             onward = run_link(row.dag_id or dag_id, row.dag_run_id) if row.dag_run_id else "no run yet"
-            goes_on = _note(f"{cause}goes on in {onward}", self._way_back())
+            goes_on = self._note(f"{cause}goes on in {onward}", row)
             return Verdict(Outcome.ACK, why, dag_id, run_id, goes_on, stages=self._stages(row))
         why = f"shadow row {row.id} is {row.worker_status}"
         told = f"{row.worker_status}: {row.reason}" if row.worker_status in ("FAILED", "WAITING") else None
-        note = _note(told, self._way_back())
+        note = self._note(told, row)
         if not row.needs_dead_letter:
             return Verdict(Outcome.ACK, why, dag_id, run_id, note, stages=self._stages(row))
         with self._means.database.transaction() as conn:
@@ -302,12 +302,10 @@ class Delivery:
             stages["publish_to_processing"] = (self._claimed_at - row.published_at).total_seconds()
         return stages
 
-    def _way_back(self) -> str | None:
-        """A continuation names the run before it: the id of run n ends with n."""
+    def _note(self, told: str | None, row: Shadow) -> str | None:
         assert self._run is not None
-        dag_id, run_id = self._run
-        name, _, n = run_id.rpartition("__")
-        return f"continues {run_link(dag_id, f'{name}__{int(n) - 1}')}" if n.isdecimal() and int(n) > 1 else None
+        with self._means.database.transaction() as conn:
+            return notes.joined(told, notes.way_back(*self._run), notes.relatives(conn, row, self._claimed_at))
 
     def _failed(self, row: Shadow) -> Verdict | None:
         """FAILED on arrival: the rejection a crash prevented, or a letter that a person moved back to run it again."""
@@ -355,10 +353,6 @@ class Delivery:
     def _airflow_answered(self) -> None:
         self._backoff.reset()
         self._means.complaints.over("Airflow")
-
-
-def _note(*parts: str | None) -> str | None:
-    return "; ".join(part for part in parts if part) or None
 
 
 def _ids(message: Message, row: Shadow | None) -> dict[str, Any]:

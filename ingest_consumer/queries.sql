@@ -21,6 +21,26 @@ FROM rabbit_publish_shadow s
 LEFT JOIN workflow_runs r ON r.id = s.workflow_id
 WHERE s.id IN :shadow_ids;
 
+-- name: relatives
+-- record_class: Relative
+-- The workflow that began this one, and the first of those that it began: nested ones it stands at, and all since a
+-- moment. n: the newest DAG run of each that a consumer has started, for one that is announced may never come.
+(SELECT IF(r.parent_step IS NULL, 'started by', 'part of') AS relation, p.dag_id, p.dag_run_id, LEAST(p.n, s.attempts) AS n, p.id
+ FROM workflow_runs r
+ JOIN workflow_runs p ON p.id = r.parent_id
+ JOIN rabbit_publish_shadow s ON s.id = p.carrier_shadow_id
+ WHERE r.id = :workflow_id)
+UNION ALL
+(SELECT IF(c.parent_step IS NULL, 'started', 'runs') AS relation, c.dag_id, c.dag_run_id, LEAST(c.n, s.attempts) AS n, c.id
+ FROM workflow_runs r
+ JOIN workflow_runs c ON c.parent_id = r.id
+ JOIN rabbit_publish_shadow s ON s.id = c.carrier_shadow_id
+ WHERE r.id = :workflow_id
+   AND (c.created_at >= :since OR (c.parent_step = r.current_step AND c.parent_visit = r.visit))
+ ORDER BY c.id
+ LIMIT :shown)
+ORDER BY id;
+
 -- name: claim!
 -- PENDING -> PROCESSING by the run the row announces (NULL for a foreign row).
 UPDATE rabbit_publish_shadow

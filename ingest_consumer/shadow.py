@@ -80,8 +80,23 @@ class Shadow:
             return f"{self.worker_status} without a recorded reason"
 
 
+@dataclass(frozen=True)
+class Relative:
+    """A workflow that began another one, or that another one began. relation: "part of", "started by" (upwards),
+    "runs", "started" (downwards). n: its newest DAG run that a consumer started, 0 when none did yet."""
+
+    relation: str
+    dag_id: str
+    dag_run_id: str
+    n: int
+    id: int
+
+
 queries: Any = aiosql.from_path(
-    Path(__file__).with_name("queries.sql"), "pymysql", record_classes={"Shadow": Shadow}, mandatory_parameters=False
+    Path(__file__).with_name("queries.sql"),
+    "pymysql",
+    record_classes={"Shadow": Shadow, "Relative": Relative},
+    mandatory_parameters=False,
 )
 
 

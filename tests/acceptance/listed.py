@@ -8,6 +8,7 @@ reconciler knows these workflows by name, so it has to take over before the firs
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -183,6 +184,23 @@ class Listed:
                 return state if state in ("success", "failed") else None
 
             return str(until(f"the end of DAG run {dag_run_id}", look))
+
+    def linked(self, run: int, n: int, relation: str) -> list[tuple[str, str]]:
+        """Where the note on its n-th DAG run leads: DAG and run of each link, which Airflow must know."""
+        row = self.run(run)
+        dag_run_id = row["dag_run_id"].rpartition("__")[0] + f"__{n}"
+        with self.live.airflow() as airflow:
+
+            def look() -> list[tuple[str, str]]:
+                path = f"/dags/{row['dag_id']}/dagRuns/{dag_run_id}"
+                note = airflow.get(path).raise_for_status().json()["note"] or ""
+                (part,) = [part for part in note.split("; ") if part.startswith(f"{relation} [")]
+                return re.findall(r"\]\(/dags/([^/)]+)/runs/([^/)]+)\)", part)
+
+            found: list[tuple[str, str]] = until(f"the note on {dag_run_id} to say what it {relation}", look)
+            for dag_id, other in found:
+                airflow.get(f"/dags/{dag_id}/dagRuns/{other}").raise_for_status()
+        return found
 
     def mark(self, run: int, state: str) -> None:
         """A person sets the state of the current DAG run."""

@@ -402,3 +402,68 @@ def test_a_watch_that_never_sees_anything_delays_an_ack_and_no_more(
     rows.end(shadow_id, "COMPLETED")
 
     assert vhost.finished() == []
+
+
+def test_a_nested_run_and_its_parent_link_to_each_other(
+    vhost: Vhost, running: Running, settings: Settings, rows: Rows, airflow: FakeAirflow
+) -> None:
+    """The parent waits: its next run is announced and may never come, so a child links to the one that began it."""
+    parent, child = rows.ours(1030), rows.ours(1031)
+    parent_run, child_run = rows.get(parent)["workflow_id"], rows.get(child)["workflow_id"]
+
+    def park(run_id: str, conf: dict[str, Any]) -> None:
+        rows_end(rows, parent, "WAITING", "menunggu alur kerja")
+        rows.do(
+            "UPDATE workflow_runs SET current_step = 'nested', n = 2, dag_run_id = %s WHERE id = %s",
+            run_id[:-1] + "2",
+            parent_run,
+        )
+        rows.do(
+            "UPDATE workflow_runs SET parent_id = %s, parent_step = 'nested', parent_visit = 1 WHERE id = %s",
+            parent_run,
+            child_run,
+        )
+        airflow.on_trigger = lambda run_id, conf: rows_end(rows, child, "COMPLETED", "selesai")
+
+    airflow.on_trigger = park
+    names = [rows.get(one)["dag_run_id"] for one in (parent, child)]
+    to_parent, to_child = (f"[{name}](/dags/opname_posting/runs/{name})" for name in names)
+    deliver(vhost, running, settings, rows.body(parent))
+    until(lambda: names[0] in airflow.notes, "the note on the parent's run")
+    vhost.publish(rows.body(child))
+    until(lambda: names[1] in airflow.notes, "the note on the child's run")
+
+    assert airflow.notes == {
+        names[0]: f"WAITING: menunggu alur kerja; runs {to_child}",
+        names[1]: f"part of {to_parent}",
+    }
+
+
+def test_of_many_workflows_that_a_run_started_its_note_names_three(
+    vhost: Vhost, running: Running, settings: Settings, rows: Rows, airflow: FakeAirflow
+) -> None:
+    parent, *agents = (rows.ours(1040 + number) for number in range(6))
+    parent_run = rows.get(parent)["workflow_id"]
+
+    def start(run_id: str, conf: dict[str, Any]) -> None:
+        for agent in agents[:4]:
+            rows.do(
+                "UPDATE workflow_runs SET parent_id = %s, created_at = UTC_TIMESTAMP(6) WHERE id = %s",
+                parent_run,
+                rows.get(agent)["workflow_id"],
+            )
+        rows.do(  # begun by an earlier DAG run
+            "UPDATE workflow_runs SET parent_id = %s, created_at = '2020-01-01' WHERE id = %s",
+            parent_run,
+            rows.get(agents[4])["workflow_id"],
+        )
+        rows_end(rows, parent, "COMPLETED", "selesai")
+
+    airflow.on_trigger = start
+    deliver(vhost, running, settings, rows.body(parent))
+
+    until(lambda: airflow.notes, "the note")
+    (note,) = airflow.notes.values()
+    shown = [rows.get(agent)["dag_run_id"] for agent in agents[:3]]
+    links = ", ".join(f"[{name}](/dags/opname_posting/runs/{name})" for name in shown)
+    assert note == f"started {links} and others"
