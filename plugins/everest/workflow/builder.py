@@ -14,7 +14,8 @@ from typing import Any, Literal, TypedDict, Unpack, get_type_hints
 from everest.errors import DefinitionError
 from everest.workflow import checks
 from everest.workflow import definition as d
-from everest.workflow.definition import Branch, Definition, Handler, Mode, Options, Priority, State, Step
+from everest.workflow.builder_options import WorkflowOptions
+from everest.workflow.definition import Branch, Definition, Handler, Mode, State, Step
 
 
 class RepeatOptions(TypedDict, total=False):
@@ -51,14 +52,14 @@ class GroupOptions(EndOfWait, total=False):
     name: str | None
 
 
-class Builder:
+class Builder(WorkflowOptions):
     """Collects steps and options. All methods return the builder itself."""
 
     def __init__(self, name: str, version: str, doc: str, dag_id: str | None) -> None:
-        self._name, self._version, self._doc, self._dag_id = name, version, doc, dag_id or name
+        super().__init__(version)
+        self._name, self._doc, self._dag_id = name, doc, dag_id or name
         self._steps: list[Step] = []
         self._mistakes: list[str] = []
-        self._options = Options()
 
     # -------------------------------------------------------------------------------------------------- steps
 
@@ -295,73 +296,6 @@ class Builder:
             )
         )
 
-    # ------------------------------------------------------------------------------------------------ options
-
-    def version(self, version: str) -> Builder:
-        """Changes when the definition means something else; runs on their way stay with theirs."""
-        self._version = version
-        return self
-
-    def idempotency_key(self, template: str) -> Builder:
-        """One run per key; the template is filled from the payload, e.g. "{gudang}-{bulan}"."""
-        return self._set(key_template=template)
-
-    def max_attempts(self, attempts: int) -> Builder:
-        """How often a step, a branch or an item is tried before its failure is recorded."""
-        return self._set(max_attempts=attempts)
-
-    def on_queue(self, queue: str) -> Builder:
-        """The Airflow task queue of all steps."""
-        return self._set(queue=queue)
-
-    def with_priority(self, priority: Priority) -> Builder:
-        """The weight of all steps when workers are short."""
-        return self._set(priority=priority)
-
-    def on_failure(self, handler: d.FailureHandler) -> Builder:
-        """Runs in the transaction that records a failure."""
-        return self._set(on_failure=handler)
-
-    def on_cancel(self, handler: Handler) -> Builder:
-        """Runs after a cancel, behind all compensations, with the public state."""
-        return self._set(on_cancel=handler)
-
-    def compensate_on_failure(self) -> Builder:
-        """A failure, too, starts the compensations."""
-        return self._set(compensate_on_failure=True)
-
-    def prune_state_after(self, steps: int) -> Builder:
-        """Drops keys last written more than that many steps ago; the payload stays."""
-        return self._set(prune_state_after=steps)
-
-    def must_complete_within(self, limit: timedelta) -> Builder:
-        """From dispatch to the end, waits included; pauses stop the clock."""
-        return self._set(must_complete_within=limit)
-
-    def on_deadline(self, handler: Handler) -> Builder:
-        """Runs in the transaction that records a missed deadline."""
-        return self._set(on_deadline=handler)
-
-    def max_transitions(self, limit: int) -> Builder:
-        """Completed steps, loops included."""
-        return self._set(max_transitions=limit)
-
-    def max_for_each_items(self, limit: int) -> Builder:
-        """Items of all for_each steps together."""
-        return self._set(max_for_each_items=limit)
-
-    def max_state_bytes(self, limit: int) -> Builder:
-        """Bytes of the stored public state."""
-        return self._set(max_state_bytes=limit)
-
-    def max_started_workflows(self, limit: int) -> Builder:
-        """Workflows that start_workflows may start in all."""
-        return self._set(max_started_workflows=limit)
-
-    def tasks(self, how: Literal["per_step", "fused"]) -> Builder:
-        """ "fused": consecutive plain steps share one Airflow task, each with its own commit."""
-        return self._set(tasks=how)
-
     # ---------------------------------------------------------------------------------------------------- build
 
     def build(self) -> Definition:
@@ -384,10 +318,6 @@ class Builder:
 
     def _add(self, step: Step) -> Builder:
         self._steps.append(step)
-        return self
-
-    def _set(self, **changes: Any) -> Builder:
-        self._options = replace(self._options, **changes)
         return self
 
     def _numbered(self, base: str) -> str:

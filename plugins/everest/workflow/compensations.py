@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 from typing import Literal
 
-from everest.workflow import pointer
+from everest.workflow import endings, pointer
 from everest.workflow.definition import Definition, Handler, dotted_name, resolve
 from everest.workflow.ports import TransactionFactory
 from everest.workflow.records import Compensation
@@ -72,7 +72,7 @@ def _note_failure(
     todo: Compensation,
     error: Exception,
 ) -> Literal["failed", "gave_up", "busy"]:
-    code, message, _ = pointer.describe(error)
+    code, message, _ = endings.describe(error)
     log.warning("compensation of step %s of workflow %s failed: %s", todo.step, run_id, message)
     max_attempts = definition.options.max_attempts if definition else DEFAULT_ATTEMPTS
     with open_transaction() as tx:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from everest.errors import Conflict, EverestError
-from everest.workflow import answers, codec, parking, pointer, starts, state, waits
+from everest.workflow import answers, codec, endings, family, parking, pointer, starts, state, waits
 from everest.workflow.compensations import compensate_all, compensate_next
 from everest.workflow.definition import Definition
 from everest.workflow.ports import Transaction
@@ -127,16 +127,15 @@ def cancel(
 ) -> None:
     """Ends a run that is not final, and its nested ones. A step in flight can't commit any more; compensations follow
     (`compensate_all`, or the reconciler). Without a definition (it is not deployed any more) there is no on_cancel."""
-    run, nested, waiters = pointer.lock_family(tx, run_id)
+    run, nested, waiters = family.lock_family(tx, run_id)
     if run.status in FINAL:
         raise Conflict(f"workflow {run_id} is {run.status}")
     known = {one.name: one for one in ((definition, *definition.children()) if definition else ())}
     for one in [run, *nested]:
         if one.status not in FINAL:
-            pointer.cancel_run(tx, known.get(one.workflow), one, actor, reason)
+            endings.cancel_run(tx, known.get(one.workflow), one, actor, reason)
             tx.runs.audit(actor, "cancel", one, reason, None)
-    for waiter in waiters:
-        waits.wake_if_decided(tx, waiter)
+    family.wake(tx, waiters)
 
 
 def signal(
@@ -225,14 +224,13 @@ def compensate(tx: Transaction, definition: Definition | None, run_id: int, acto
 
 def expire(tx: Transaction, definition: Definition, run_id: int) -> bool:
     """Fails a run whose deadline has passed; its on_deadline handler commits with that. False when it had not."""
-    run, waiters = pointer.lock_with_waiters(tx, run_id)
+    run, waiters = family.lock_with_waiters(tx, run_id)
     if run.deadline_at is None or tx.now < run.deadline_at or run.status not in ("running", *WAITING):
         return False
     late = EverestError(f"alur kerja melewati tenggat {run.deadline_at:%Y-%m-%d %H:%M:%S} UTC")
     late.code = 504
-    pointer.fail_run(tx, definition, run, late, None)
+    endings.fail_run(tx, definition, run, late, None)
     if definition.options.on_deadline is not None:
         definition.options.on_deadline(state.public_part(run.state), pointer.context(tx, run))
-    for waiter in waiters:
-        waits.wake_if_decided(tx, waiter)
+    family.wake(tx, waiters)
     return True

@@ -7,19 +7,20 @@ Ownership is the equality of `dag_run_id`; the right to commit belongs to the ne
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from everest.errors import Conflict, DocumentMissing, GaveUp
-from everest.workflow import answers, codec, fanout, pointer, questions, starts, waits
+from everest.workflow import answers, codec, endings, family, fanout, pointer, questions, starts, waits
 from everest.workflow import definition as d
 from everest.workflow.definition import NEXT_STEP, Definition, Step
-from everest.workflow.ownership import find, find_run, second_row, take_over
-from everest.workflow.pointer import announce_next, cancel_run, describe, fail_run
+from everest.workflow.endings import cancel_run, describe, fail_run
+from everest.workflow.entry import Deployed, begin
+from everest.workflow.ownership import find_run, second_row, take_over
+from everest.workflow.pointer import announce_next
 from everest.workflow.ports import Transaction
-from everest.workflow.records import FINAL, WAITING, Outcome, Run, Standing, Try
+from everest.workflow.records import WAITING, Run, Standing, Try
 from everest.workflow.starts import Dispatched, dispatch
 from everest.workflow.ticket import (
     NEWER_TRY,
@@ -39,6 +40,7 @@ from everest.workflow.ticket import (
 
 __all__ = [
     "Conflict",
+    "Deployed",
     "Dispatched",
     "Fenced",
     "Forward",
@@ -61,93 +63,6 @@ __all__ = [
     "settle",
     "take_over",
 ]
-
-Deployed = Callable[[str, str], Definition | None]
-"""Finds a definition by workflow name and version."""
-
-
-# ------------------------------------------------------------------------------------------------------- begin
-
-
-def begin(
-    tx: Transaction,
-    definition: Definition,
-    ticket: Ticket,
-    step_name: str,
-    branch: str = "",
-    deployed: Deployed = lambda name, version: None,
-    is_cleared: bool = False,
-) -> Go | Replay | Leave:
-    """Rule 1 of a task: look at the rows before anything runs. Raises DocumentMissing when no such job exists.
-
-    is_cleared: Airflow says that a person cleared this task. Without it, only the task whose own failure was recorded
-    may reopen a failed run: a sibling branch, a late slot or the next task of a run that was failed from outside
-    (deadline, given up) comes by itself, and must not undo the failure.
-    """
-    shadow = tx.runs.shadow(ticket.shadow_id)
-    if shadow is not None and shadow.workflow_id is None and shadow.dag_run_id != ticket.dag_run_id:
-        # Started by hand in Airflow: no message stands for this DAG run, so nobody would look after it.
-        return Leave(f"DAG run {ticket.dag_run_id} was not announced for job {shadow.id}; jobs start through the queue")
-    run, newest, stranger = find(tx, definition, ticket, shadow, step_name, branch)
-    if stranger:
-        return second_row(tx, run, ticket)
-    if run.dag_run_id != ticket.dag_run_id:
-        return Leave(f"DAG run {run.dag_run_id} owns this workflow now")
-    if run.status in FINAL or run.current_step is None:
-        return Leave(f"the workflow is {run.status}")
-    if run.definition_hash != definition.definition_hash:
-        return _other_definition(tx, run, definition, deployed(run.workflow, run.version))
-    step = definition.step(step_name)
-    position, at = definition.index(step_name), definition.index(run.current_step)
-    if position < at:
-        return Replay()
-    if position > at:
-        return Leave(f"the workflow stands at {run.current_step}")
-    if run.status == "paused":
-        return fanout.leave_paused(tx, run, step, branch)
-    if run.status in WAITING and not (step.waits or questions.is_asked_here(run)):
-        return Leave(f"the workflow is {run.status}")
-    if run.status == "failed":
-        if run.compensation:
-            return Leave("the workflow failed and was compensated")
-        if not is_cleared and (newest is None or newest.status != "failed"):
-            return Leave("the workflow has failed")
-        pointer.reopen(tx, run)
-        if isinstance(step, d.ForEach):
-            tx.runs.reopen_items(run, step_name)
-    if branch and isinstance(step, d.Parallel) and newest is not None and newest.status == "completed":
-        return Replay()
-    attempt = 1 + (newest.attempt if newest else 0)
-    with tx.runs.at_once():
-        tx.runs.begin_attempt(run, step_name, branch, attempt)
-        tx.runs.set_shadow(ticket.shadow_id, Outcome("PROCESSING"), step_name)
-        tx.runs.add_event(run, "started", step_name, attempt, {"branch": branch} if branch else None)
-    decision = questions.decision_of(run, tx.now) if run.waiting else None
-    token = Token(run.id, run.dag_run_id, run.n, step_name, run.visit, attempt, branch, decision)
-    return Go(token, dict(run.state), _known(definition, run) if isinstance(step, d.Then) else None)
-
-
-def _known(definition: Definition, run: Run) -> Run | None:
-    """What a fused task may take for granted of the run it has begun a step of, until its own writes find out. A copy:
-    handlers may do with their state what they like."""
-    if definition.options.tasks != "fused" or run.status != "running" or run.waiting is not None:
-        return None
-    return replace(run, state=codec.loads(codec.dumps(run.state)))
-
-
-def _other_definition(tx: Transaction, run: Run, definition: Definition, older: Definition | None) -> Leave:
-    """The run began under another definition: it goes on in that one's DAG if that is still deployed, else stops."""
-    if older is not None and older.definition_hash == run.definition_hash and older.dag_id != run.dag_id:
-        run.dag_id = older.dag_id
-        announce_next(tx, run)
-        return Leave(f"version {run.version} goes on in DAG {run.dag_id}")
-    text = (
-        f"workflow {run.id} began with another definition of {run.workflow} (version {run.version}) than the one that"
-        f" is deployed (version {definition.version}); deploy that version beside it, or cancel the workflow"
-    )
-    fail_run(tx, definition, run, Conflict(text), None)
-    return Leave(text)
-
 
 # ------------------------------------------------------------------------------------------------------ settle
 
@@ -303,8 +218,7 @@ def settle_item(
 def ended(tx: Transaction, run: Run, waiters: list[Run], result: Result) -> Result:
     """After a commit that may have been the run's last: wakes those that waited for it."""
     if run.status == "completed":
-        for waiter in waiters:
-            waits.wake_if_decided(tx, waiter)
+        family.wake(tx, waiters)
     return result
 
 
@@ -315,7 +229,7 @@ def failed_try(tx: Transaction, definition: Definition, token: Token, error: Exc
     """Only history: this try failed, and another one follows. Raises Fenced when that is not this try's to say."""
     run, _ = owned(tx, definition, token)
     branch = {"branch": token.branch} if token.branch else {}
-    told = pointer.diagnosis(error)
+    told = endings.diagnosis(error)
     tx.runs.add_event(run, "failed", token.step, token.attempt, {**told, **branch})
     again = {"type": told["type"], "message": told["message"], **branch}
     tx.runs.add_event(run, "retried", token.step, token.attempt, again)
@@ -324,12 +238,11 @@ def failed_try(tx: Transaction, definition: Definition, token: Token, error: Exc
 def fail(tx: Transaction, definition: Definition, token: Token, error: Exception) -> None:
     """Records that the step failed for good. Raises Fenced when that is not this try's to say, Overtaken when a person
     answered while it was at work."""
-    _, waiters = pointer.lock_with_waiters(tx, token.run_id)
+    _, waiters = family.lock_with_waiters(tx, token.run_id)
     run, _ = owned(tx, definition, token)
     _refuse_overtaken(run, token)
     fail_run(tx, definition, run, error, token)
-    for waiter in waiters:
-        waits.wake_if_decided(tx, waiter)
+    family.wake(tx, waiters)
 
 
 def fail_item(
@@ -343,13 +256,12 @@ def fail_item(
 ) -> ItemFailed | None:
     """Records an item's failure and, where that decides the step, the run's, in one commit. Returns the step's error.
     Raises Fenced."""
-    _, waiters = pointer.lock_with_waiters(tx, token.run_id)
+    _, waiters = family.lock_with_waiters(tx, token.run_id)
     run, _ = owned(tx, definition, token)
     failure = fanout.fail_item(tx, definition, run, step, claimed, error, tries)
     if failure is not None:
         fail_run(tx, definition, run, failure, token)
-        for waiter in waiters:
-            waits.wake_if_decided(tx, waiter)
+        family.wake(tx, waiters)
     return failure
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from everest.errors import DocumentRefused, EverestError
 from everest.workflow import definition as d
-from everest.workflow import pointer, questions, state
+from everest.workflow import endings, pointer, questions, state
 from everest.workflow.definition import NEXT_STEP, Definition
 from everest.workflow.ports import Transaction
 from everest.workflow.records import ItemCounts, Run, Standing
@@ -149,7 +149,7 @@ def fail_item(
     tx: Transaction, definition: Definition, run: Run, step: d.ForEach, claimed: Claimed, error: Exception, tries: int
 ) -> ItemFailed | None:
     """Puts the item back for another try, or records its failure. Returns an error when the whole step has failed."""
-    told = pointer.diagnosis(error)
+    told = endings.diagnosis(error)
     detail = {key: told[key] for key in ("code", "message", "type")}
     permanent = isinstance(error, EverestError) and not error.retryable
     is_last = permanent or tries >= definition.options.max_attempts

@@ -15,16 +15,16 @@ from typing import Any, TypeVar
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from everest.errors import Conflict, EverestError, StepTimeout, TransientDatabaseError
-from everest.workflow import codec, engine, fanout, state
 from everest.workflow import definition as d
+from everest.workflow import engine, state
 from everest.workflow.definition import Definition, Step
 from everest.workflow.ports import Transaction, TransactionFactory
+from everest.workflow.slots import Slot
 from everest.workflow.ticket import (
     BetweenTransactions,
     Fenced,
     Go,
     ItemFailed,
-    ItemFenced,
     Leave,
     Overtaken,
     Replay,
@@ -114,14 +114,6 @@ def is_recorded(error: BaseException) -> bool:
     return bool(getattr(error, "everest_recorded", False))
 
 
-class _OfTheItem(Exception):
-    """An item's own failure, on its way to its record."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(error)
-        self.error = error
-
-
 class _Try:
     """One try: what it is about, and the newest token it was given.
 
@@ -164,7 +156,8 @@ class _Try:
         self._token = start.token
         match self.step:
             case d.ForEach():
-                return self._items(self.step, start)
+                slot = Slot(self._definition, self.step, start, self._open, self._again_when_transient, self._context)
+                return slot.run()
             case d.Stream():
                 return self._stream(self.step, start)
             case d.Then() | d.Parallel():
@@ -201,85 +194,6 @@ class _Try:
             decision=token.decision,
             **item,
         )
-
-    # ------------------------------------------------------------------------------------------------ for_each
-
-    def _items(self, step: d.ForEach, start: Go) -> Result:
-        """Claims one item after another until none is left for this slot."""
-        try:
-            return self._items_of_slot(step, start)
-        except Fenced:
-            with self._open() as tx:
-                if fanout.is_settled(tx, start.token):
-                    return Replay()
-            raise
-
-    def _items_of_slot(self, step: d.ForEach, start: Go) -> Result:
-        with self._open() as tx:
-            run, waiters = engine.owned(tx, self._definition, start.token)
-            result = fanout.expand(tx, self._definition, run, step, start.token)
-            if result is not None:
-                return engine.ended(tx, run, waiters, result)
-        tries: dict[int, int] = {}
-        while True:
-            claimed = self._again_when_transient(lambda: self._claim(step, start.token))
-            if claimed is None:
-                return Replay()
-            if isinstance(claimed, Leave):
-                return claimed
-            tries[claimed.index] = tries.get(claimed.index, 0) + 1
-            settled = self._item(step, start, claimed, tries[claimed.index])
-            if settled is not None:
-                return settled
-
-    def _claim(self, step: d.ForEach, token: Token) -> fanout.Claimed | Leave | None:
-        with self._open() as tx:
-            return fanout.claim(tx, step, token)
-
-    def _item(self, step: d.ForEach, start: Go, claimed: fanout.Claimed, tries: int) -> Result | None:
-        try:
-            return self._again_when_transient(lambda: self._item_once(step, start, claimed))
-        except ItemFenced:
-            return None
-        except (_OfTheItem, TransientDatabaseError) as problem:
-            error = problem.error if isinstance(problem, _OfTheItem) else problem
-            self._record_item(step, start.token, claimed, error, tries)
-            return None
-
-    def _record_item(
-        self, step: d.ForEach, token: Token, claimed: fanout.Claimed, error: Exception, tries: int
-    ) -> None:
-        """Raises ItemFailed, recorded, when this failure is the step's."""
-
-        def write() -> ItemFailed | None:
-            with self._open() as tx:
-                return engine.fail_item(tx, self._definition, step, token, claimed, error, tries)
-
-        try:
-            failure = self._again_when_transient(write)
-        except ItemFenced:
-            return
-        if failure is not None:
-            failure.everest_recorded = True  # type: ignore[attr-defined]
-            raise failure from error
-
-    def _item_once(self, step: d.ForEach, start: Go, claimed: fanout.Claimed) -> Result | None:
-        """Raises _OfTheItem for what its handler raised. What the step raises, such as a broken budget, a reducer's
-        error or an unknown `_next_step`, is no item's failure and would come back with the next item."""
-        is_the_items = True
-        try:
-            with self._open() as tx:
-                context = self._context(tx, start.token, item=claimed.item, index=claimed.index)
-                output = step.handler(state.public_part(start.state), context)
-                codec.dumps(output)  # what cannot be stored is its mistake, too
-                is_the_items = False
-                return engine.settle_item(tx, self._definition, step, start.token, claimed, output)
-        except TransientDatabaseError:
-            raise
-        except Exception as error:
-            if is_the_items:
-                raise _OfTheItem(error) from error
-            raise
 
     # -------------------------------------------------------------------------------------------------- stream
 

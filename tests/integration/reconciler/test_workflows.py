@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from everest.errors import DocumentRefused
-from everest.workflow import control, engine, pointer
+from everest.workflow import control, endings, engine
 from everest.workflow.builder import workflow
 from everest.workflow.definition import Definition
 from everest.workflow.engine import Leave
@@ -320,7 +320,7 @@ def test_12_compensations_that_nobody_ran_are_run_newest_first_and_once(world: W
 def test_a_failed_workflow_whose_dead_letter_was_dropped_is_undone(world: World) -> None:
     shadow_id = to_be_undone(world)
     with world.database.transaction() as tx:
-        pointer.fail_run(tx, UNDONE, tx.runs.lock(world.run_of(shadow_id)["id"]), DocumentRefused("salah"), None)
+        endings.fail_run(tx, UNDONE, tx.runs.lock(world.run_of(shadow_id)["id"]), DocumentRefused("salah"), None)
     with world.database.transaction() as tx:
         assert jobs.cancel_dropped(tx.conn, shadow_id, "ann", "not wanted")
 

@@ -1,0 +1,114 @@
+"""How a run ends badly: failed or cancelled, with its reasons in run, step and shadow rows, and what is to be undone.
+
+Every function runs under the run's lock, inside the caller's transaction. What an error leaves in the rows is decided
+here, too: its code, a sentence, the problems by line; never a trace with values, never a password.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import traceback
+from pathlib import PurePath
+from typing import Any
+
+from everest.errors import DocumentRefused, EverestError, problems_json
+from everest.workflow import pointer, state
+from everest.workflow.definition import Definition, dotted_name
+from everest.workflow.ports import Transaction
+from everest.workflow.records import Outcome, Run
+from everest.workflow.ticket import Token
+
+log = logging.getLogger(__name__)
+
+MESSAGE_MAX = 2_000
+"""Characters of an error's own sentence; a bug may quote anything."""
+SUMMARY_MAX = 15_000
+"""Characters of the column `error`, a TEXT of 65,535 bytes."""
+TRACE_FRAMES = 12
+_CREDENTIALS = re.compile(r"(?<=://)[^/\s@]+@")
+
+
+def fail_run(tx: Transaction, definition: Definition | None, run: Run, error: Exception, token: Token | None) -> None:
+    """Run, step and shadow rows say FAILED with the reasons. The caller holds the run's lock."""
+    code, message, problems = describe(error)
+    detail = {"status": "error", "code": code, "message": message, "errors": problems}
+    if token is not None:
+        tx.runs.finish_step(run, token.step, token.branch, "failed", None, {**detail, "type": type(error).__name__})
+    run.status = "failed"
+    run.error_code, run.error = code, detail
+    run.failed_n, run.failed_attempt = run.n, token.attempt if token else None
+    run.wakes_at = None
+    tx.runs.unsend(run)
+    if definition is not None and definition.options.compensate_on_failure:
+        _owe_compensations(tx, run)
+    tx.runs.save(run)
+    tx.runs.set_shadows(run, Outcome("FAILED", detail, code, _summary(message, problems)))
+    tx.runs.add_event(run, "failed", run.current_step, run.failed_attempt, {**detail, **diagnosis(error)})
+    if definition is not None and definition.options.on_failure is not None:
+        try:
+            with tx.savepoint():
+                definition.options.on_failure(state.public_part(run.state), pointer.context(tx, run), error)
+        except Exception as trouble:
+            if isinstance(trouble, EverestError) and trouble.retryable:
+                raise
+            # A failure that its handler could prevent from being recorded would be a job that never ends.
+            log.exception("the failure handler of workflow %s failed; the failure is recorded without it", run.id)
+            handler = {"error": describe(trouble)[1]}
+            tx.runs.add_event(run, "failure_handler_failed", run.current_step, run.failed_attempt, handler)
+
+
+def cancel_run(tx: Transaction, definition: Definition | None, run: Run, who: str, reason: str | None) -> None:
+    """CANCELLED 499 in run and shadow rows; compensations are due from here on. The caller holds the run's lock."""
+    message = f"dibatalkan oleh {who}" + (f": {reason}" if reason else "")
+    detail = {"status": "error", "code": 499, "message": message, "errors": []}
+    run.status = "cancelled"
+    run.error_code, run.error = 499, detail
+    run.finished_at = tx.now
+    run.waiting, run.wakes_at = None, None
+    tx.runs.unsend(run)
+    if definition is not None and definition.options.on_cancel is not None:
+        handler = dotted_name(definition.options.on_cancel)
+        tx.runs.add_compensation(run, "on_cancel", handler, state.public_part(run.state), first=True)
+    _owe_compensations(tx, run)
+    tx.runs.save(run)
+    tx.runs.set_shadows(run, Outcome("CANCELLED", detail, 499, message))
+    tx.runs.add_event(run, "cancelled", run.current_step, None, {"actor": who, "reason": reason})
+
+
+def _owe_compensations(tx: Transaction, run: Run) -> None:
+    """Due from here on, if there is anything to undo. One that failed for good stays shown as failed."""
+    if run.compensation in (None, "done") and tx.runs.next_compensation(run.id, lock=False) is not None:
+        run.compensation = "pending"
+
+
+def describe(error: Exception) -> tuple[int, str, list[dict[str, Any]]]:
+    """The code, the sentence and the problems by line that an error leaves in the rows. A bug shows its type and
+    text, never its trace: that stands in the task log."""
+    if isinstance(error, DocumentRefused):
+        return error.code, _writable(error.message), problems_json(error.problems)
+    if isinstance(error, EverestError):
+        return error.code, _writable(error.message), []
+    return 500, _writable(f"kesalahan program: {type(error).__name__}: {error}"), []
+
+
+def diagnosis(error: Exception) -> dict[str, Any]:
+    """What a run's history keeps of an error: class, sentence and where it was raised. Names of files and functions
+    only: lines of code and values may hold secrets."""
+    code, message, _ = describe(error)
+    frames = traceback.StackSummary.extract(traceback.walk_tb(error.__traceback__), lookup_lines=False)
+    where = [f"{PurePath(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames[-TRACE_FRAMES:]]
+    return {"code": code, "message": message, "type": type(error).__name__, "trace": where}
+
+
+def _writable(text: str) -> str:
+    """As a row may hold it: without passwords (errors of clients like to quote the URL they called), bounded, and
+    without the halves of characters that UTF-8 cannot hold."""
+    text = _CREDENTIALS.sub("***@", text).encode(errors="backslashreplace").decode()
+    return text if len(text) <= MESSAGE_MAX else text[: MESSAGE_MAX - 1] + "…"
+
+
+def _summary(message: str, problems: list[dict[str, Any]]) -> str:
+    shown = [f"baris {p['baris']} {p['kolom']}: {p['pesan']}" if p["baris"] else p["pesan"] for p in problems[:10]]
+    more = [f"dan {len(problems) - 10} lagi"] if len(problems) > 10 else []
+    return "; ".join([message, *shown, *more])[:SUMMARY_MAX]

@@ -1,0 +1,103 @@
+"""Rule 1 of a task: who may run a step. It looks at the rows before anything runs, and says Go, Replay or Leave.
+
+Ownership is the equality of `dag_run_id`; the right to commit belongs to the newest attempt, which begins here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from everest.errors import Conflict
+from everest.workflow import codec, fanout, pointer, questions
+from everest.workflow import definition as d
+from everest.workflow.definition import Definition
+from everest.workflow.endings import fail_run
+from everest.workflow.ownership import find, second_row
+from everest.workflow.pointer import announce_next
+from everest.workflow.ports import Transaction
+from everest.workflow.records import FINAL, WAITING, Outcome, Run
+from everest.workflow.ticket import Go, Leave, Replay, Ticket, Token
+
+Deployed = Callable[[str, str], Definition | None]
+"""Finds a definition by workflow name and version."""
+
+
+def begin(
+    tx: Transaction,
+    definition: Definition,
+    ticket: Ticket,
+    step_name: str,
+    branch: str = "",
+    deployed: Deployed = lambda name, version: None,
+    is_cleared: bool = False,
+) -> Go | Replay | Leave:
+    """Raises DocumentMissing when no such job exists.
+
+    is_cleared: Airflow says that a person cleared this task. Without it, only the task whose own failure was recorded
+    may reopen a failed run: a sibling branch, a late slot or the next task of a run that was failed from outside
+    (deadline, given up) comes by itself, and must not undo the failure.
+    """
+    shadow = tx.runs.shadow(ticket.shadow_id)
+    if shadow is not None and shadow.workflow_id is None and shadow.dag_run_id != ticket.dag_run_id:
+        # Started by hand in Airflow: no message stands for this DAG run, so nobody would look after it.
+        return Leave(f"DAG run {ticket.dag_run_id} was not announced for job {shadow.id}; jobs start through the queue")
+    run, newest, stranger = find(tx, definition, ticket, shadow, step_name, branch)
+    if stranger:
+        return second_row(tx, run, ticket)
+    if run.dag_run_id != ticket.dag_run_id:
+        return Leave(f"DAG run {run.dag_run_id} owns this workflow now")
+    if run.status in FINAL or run.current_step is None:
+        return Leave(f"the workflow is {run.status}")
+    if run.definition_hash != definition.definition_hash:
+        return _other_definition(tx, run, definition, deployed(run.workflow, run.version))
+    step = definition.step(step_name)
+    position, at = definition.index(step_name), definition.index(run.current_step)
+    if position < at:
+        return Replay()
+    if position > at:
+        return Leave(f"the workflow stands at {run.current_step}")
+    if run.status == "paused":
+        return fanout.leave_paused(tx, run, step, branch)
+    if run.status in WAITING and not (step.waits or questions.is_asked_here(run)):
+        return Leave(f"the workflow is {run.status}")
+    if run.status == "failed":
+        if run.compensation:
+            return Leave("the workflow failed and was compensated")
+        if not is_cleared and (newest is None or newest.status != "failed"):
+            return Leave("the workflow has failed")
+        pointer.reopen(tx, run)
+        if isinstance(step, d.ForEach):
+            tx.runs.reopen_items(run, step_name)
+    if branch and isinstance(step, d.Parallel) and newest is not None and newest.status == "completed":
+        return Replay()
+    attempt = 1 + (newest.attempt if newest else 0)
+    with tx.runs.at_once():
+        tx.runs.begin_attempt(run, step_name, branch, attempt)
+        tx.runs.set_shadow(ticket.shadow_id, Outcome("PROCESSING"), step_name)
+        tx.runs.add_event(run, "started", step_name, attempt, {"branch": branch} if branch else None)
+    decision = questions.decision_of(run, tx.now) if run.waiting else None
+    token = Token(run.id, run.dag_run_id, run.n, step_name, run.visit, attempt, branch, decision)
+    return Go(token, dict(run.state), _known(definition, run) if isinstance(step, d.Then) else None)
+
+
+def _known(definition: Definition, run: Run) -> Run | None:
+    """What a fused task may take for granted of the run it has begun a step of, until its own writes find out. A copy:
+    handlers may do with their state what they like."""
+    if definition.options.tasks != "fused" or run.status != "running" or run.waiting is not None:
+        return None
+    return replace(run, state=codec.loads(codec.dumps(run.state)))
+
+
+def _other_definition(tx: Transaction, run: Run, definition: Definition, older: Definition | None) -> Leave:
+    """The run began under another definition: it goes on in that one's DAG if that is still deployed, else stops."""
+    if older is not None and older.definition_hash == run.definition_hash and older.dag_id != run.dag_id:
+        run.dag_id = older.dag_id
+        announce_next(tx, run)
+        return Leave(f"version {run.version} goes on in DAG {run.dag_id}")
+    text = (
+        f"workflow {run.id} began with another definition of {run.workflow} (version {run.version}) than the one that"
+        f" is deployed (version {definition.version}); deploy that version beside it, or cancel the workflow"
+    )
+    fail_run(tx, definition, run, Conflict(text), None)
+    return Leave(text)
