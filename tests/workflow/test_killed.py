@@ -44,12 +44,14 @@ def end_state(url: MysqlUrl) -> dict[str, Any]:
         return world.end_state()
 
 
-def kill_at(url: MysqlUrl, boundary: int, moment: Moment, expected: dict[str, Any]) -> None:
+def kill_at(url: MysqlUrl, boundary: int, commits: int, moment: Moment, expected: dict[str, Any]) -> None:
     with closing(store.connect(url)) as conn, store.transaction(conn):
         empty_all_tables(conn)
     how = carry_on(url, (boundary, moment))
-    assert os.WIFSIGNALED(how), f"it ended before its commit {boundary}"
-    assert os.WTERMSIG(how) == signal.SIGKILL
+    # The last one or two boundaries are only there when its timers make as many commits as undisturbed.
+    is_near_the_end = boundary > commits - 2
+    assert os.WIFSIGNALED(how) or is_near_the_end, f"it ended before its commit {boundary}"
+    assert how == 0 or os.WTERMSIG(how) == signal.SIGKILL
     assert carry_on(url, None) == 0, f"killed {moment} commit {boundary}"
 
     found = end_state(url)
@@ -79,13 +81,13 @@ def test_the_rich_workflow_undisturbed_does_what_it_says(database: MysqlUrl) -> 
 def test_killed_at_some_boundaries_it_ends_the_same(database: MysqlUrl, moment: Moment) -> None:
     commits, expected = undisturbed(database)
     for boundary in range(2, commits, SOME):
-        kill_at(database, boundary, moment, expected)
+        kill_at(database, boundary, commits, moment, expected)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_killed_at_each_boundary_it_ends_the_same(database: MysqlUrl, moment: Moment) -> None:
     commits, expected = undisturbed(database)
-    for boundary in range(1, commits):
-        kill_at(database, boundary, moment, expected)
+    for boundary in range(1, commits + 1):
+        kill_at(database, boundary, commits, moment, expected)
     print(f"killed {moment} each of {commits} commits")
