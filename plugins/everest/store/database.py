@@ -30,6 +30,7 @@ TRANSIENT = frozenset({1213, 1205, 1020, 2006, 2013, 2055})
 # Cannot reach the server at all, or it is starting, stopping or full.
 UNREACHABLE = frozenset({2002, 2003, 1040, 1053, 1077, 1079, 1927, 3169})
 DUPLICATE = 1062
+OUT_OF_SYNC = 2014
 NOT_NULL = 1048
 """Strict mode refuses a NULL where none may be."""
 LOCK_WAIT_SECONDS = 20
@@ -131,11 +132,25 @@ def snapshot(conn: Connection) -> Iterator[Connection]:
 
 @contextmanager
 def typed_errors() -> Iterator[None]:
-    """Driver errors leave as ours, judged by their number."""
+    """Driver errors leave as ours, judged by their number; what a signal raised in the middle of a statement leaves as
+    it is."""
     try:
         yield
     except MySQLdb.Error as error:
+        if (interruption := _interruption(error)) is not None:
+            raise interruption from None
         raise typed(error) from error
+
+
+def _interruption(error: MySQLdb.Error) -> BaseException | None:
+    """A timeout or the end of the process is an exception that a signal raises: behind the statement, before its result
+    is fetched. Closing the cursor then fails as out of sync, and would hide it: a timeout would look like our bug."""
+    if not error.args or error.args[0] != OUT_OF_SYNC:
+        return None
+    cause = error.__context__
+    while isinstance(cause, MySQLdb.Error):
+        cause = cause.__context__
+    return cause
 
 
 def typed(error: MySQLdb.Error) -> DatabaseError:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 
-from everest.errors import TransientDatabaseError
+from everest.errors import EverestError, TransientDatabaseError
 from everest.settings import Settings
 from everest.store.books import MysqlBooks
 from everest.store.database import Connection, transaction, typed_errors
@@ -72,6 +72,12 @@ class Database:
                 yield UnitOfWork(conn, self._settings, MysqlRunStore(conn), books)
         except TransientDatabaseError:
             # Which of them leave the connection usable is not worth knowing: a new one costs a few milliseconds.
+            self.close()
+            raise
+        except EverestError:
+            raise
+        except BaseException:
+            # It may have come from a signal, in the middle of a statement whose result nobody fetched.
             self.close()
             raise
 

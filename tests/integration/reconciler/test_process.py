@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 
 from everest.reconciler.management import JOBS_QUEUE, Management, ManagementUnavailable
 from everest.reconciler.settings import Login
+from everest.store import database as store
 from tests import builders, fake_airflow, fake_management
 from tests.integration.reconciler.world import World
 from tests.queue_rig import until
@@ -84,6 +86,27 @@ def test_sigterm_does_not_wait_for_an_airflow_that_hangs(world: World) -> None:
 
     assert process.returncode == 0, output
     assert world.status(ticket.shadow_id) == "PROCESSING"
+
+
+def test_sigterm_in_the_middle_of_a_statement_is_an_orderly_end(world: World) -> None:
+    """The exception of the signal leaves the driver with a result that nobody fetched; closing it fails."""
+    process = start(environment(world))
+    until(lambda: builders.rows(world.conn, "SELECT 1 FROM process_heartbeats"), "its first heartbeat")
+    with closing(store.connect(world.url)) as other:
+        other.query("LOCK TABLES workflow_items WRITE")
+        asked = (
+            "SELECT 1 FROM information_schema.PROCESSLIST"
+            " WHERE INFO LIKE '%%JOIN workflow_items%%' AND DB = %s AND ID <> %s"
+        )
+        until(
+            lambda: builders.rows(world.conn, asked, world.url.schema, world.conn.thread_id()), "a statement that waits"
+        )
+        process.send_signal(signal.SIGTERM)
+        other.query("UNLOCK TABLES")
+    output, _ = process.communicate(timeout=PATIENCE_S)
+
+    assert process.returncode == 0, output
+    assert "Traceback" not in output
 
 
 def test_once_means_one_round(world: World) -> None:

@@ -1,0 +1,132 @@
+"""A thousand documents of 5 to 5,000 lines from several senders at once, through the whole stack: posted once each, the
+books equal to a plain ledger, and no process that grows with the work.
+
+EVEREST_LOAD_DOCUMENTS=100 makes it smaller.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import UTC, date, datetime, timedelta
+from decimal import ROUND_HALF_UP, Decimal
+from random import Random
+
+import pytest
+
+from everest import bootstrap
+from everest.intake import submit
+from everest.intake.submission import Authority, Line, Submission
+from everest.settings import Settings
+from stack import manager
+from stack.layout import Layout
+from tests import builders
+from tests.acceptance.live import Live
+from tests.load.resident import growing, resident_kib
+
+DOCUMENTS = int(os.environ.get("EVEREST_LOAD_DOCUMENTS", "1000"))
+SENDERS = 4
+LENGTHS = ((5, 20), (20, 200), (200, 1_000), (1_000, 5_000))
+WEIGHTS = (60, 25, 10, 5)
+WAREHOUSES = tuple(f"GD-LOAD-{number}" for number in range(5))
+WATCHED = ("consumer", "relay", "reconciler", "airflow-scheduler", "airflow-api-server", "airflow-dag-processor")
+PARTS = 4
+ROOM_KIB = {"consumer": 4_096, "relay": 4_096, "reconciler": 4_096}
+"""Ours keep nothing of a document: what they may take more after the first quarter is the allocator's. Airflow's
+processes keep caches of their own (parsed DAGs, sessions, log state) and are given a tenth of a GiB; a leak of 100 KiB
+a document would still show."""
+AIRFLOW_ROOM_KIB = 102_400
+CENT = Decimal("0.01")
+
+
+def documents(rng: Random, mark: str) -> list[Submission]:
+    """Each counts items of its own, so that none makes another stale."""
+    found = []
+    for number in range(DOCUMENTS):
+        (least, most) = rng.choices(LENGTHS, WEIGHTS)[0]
+        lines = tuple(_line(rng, f"{mark}-{number}-{place}") for place in range(rng.randint(least, most)))
+        gudang = rng.choice(WAREHOUSES)
+        day, instant = date.today(), datetime.now(UTC) - timedelta(hours=1)
+        found.append(Submission(f"{mark}-{number}", gudang, day, lines, snapshot_at=instant))
+    return found
+
+
+def _line(rng: Random, code: str) -> Line:
+    def number(most: int, places: int) -> Decimal:
+        return Decimal(rng.randint(1, most)).scaleb(-places)
+
+    return Line(code, qty_sistem=number(9_999, 2), qty_fisik=number(9_999, 2), harga_pokok=number(99_999, 4))
+
+
+def value(line: Line) -> Decimal:
+    assert line.qty_fisik is not None
+    assert line.qty_sistem is not None
+    assert line.harga_pokok is not None
+    return ((line.qty_fisik - line.qty_sistem) * line.harga_pokok).quantize(CENT, ROUND_HALF_UP)
+
+
+def send(live: Live, some: Sequence[Submission]) -> None:
+    with closing(bootstrap.database(live.mysql, Settings())) as database:
+        for one in some:
+            submit.submit_document(database.transaction, one, Authority("sari", "budi", 2))
+
+
+def statuses(live: Live, mark: str) -> Counter[str]:
+    sql = "SELECT worker_status, COUNT(*) AS n FROM rabbit_publish_shadow WHERE nomer_nota LIKE %s GROUP BY 1"
+    return Counter({row["worker_status"]: row["n"] for row in live.rows(sql, f"{mark}-%")})
+
+
+@pytest.mark.long
+def test_a_thousand_documents_from_several_senders_are_posted_and_no_process_grows(live: Live) -> None:
+    mark = f"LOAD{time.time_ns() // 10**6:x}"
+    with live.connection() as conn:
+        for kode in WAREHOUSES:
+            builders.warehouse(conn, kode)
+    sent = documents(Random(20260102), mark)
+    began = time.monotonic()
+    samples: dict[str, list[int]] = {program: [] for program in WATCHED}
+    with ThreadPoolExecutor(SENDERS) as pool:
+        done = [pool.submit(send, live, sent[number::SENDERS]) for number in range(SENDERS)]
+        for part in range(1, PARTS + 1):
+            _wait_for(live, mark, part * DOCUMENTS // PARTS)
+            states = manager.states(Layout.here())
+            for program in WATCHED:
+                samples[program].append(resident_kib(states[program].pid))
+        for one in done:
+            one.result()
+    seconds, lines = time.monotonic() - began, sum(len(one.lines) for one in sent)
+    print(f"{DOCUMENTS} documents, {lines} lines in {seconds:.0f} s; resident KiB after each quarter: {samples}")
+
+    assert statuses(live, mark) == {"COMPLETED": DOCUMENTS}
+    posted = live.rows(
+        "SELECT nomer_nota, total_debet, baris_selisih FROM posting_sets WHERE nomer_nota LIKE %s", f"{mark}-%"
+    )
+    assert len(posted) == DOCUMENTS
+    due = {one.nomer_nota: _totals(one) for one in sent}
+    assert {row["nomer_nota"]: (row["total_debet"], row["baris_selisih"]) for row in posted} == due
+    assert live.books_agree(list(due))
+    tries = live.rows("SELECT MAX(n) AS n FROM rabbit_publish_shadow WHERE nomer_nota LIKE %s", f"{mark}-%")
+    assert tries == [{"n": 1}], "nobody had to be run again"
+    for program in WATCHED:
+        assert not growing({program: samples[program]}, ROOM_KIB.get(program, AIRFLOW_ROOM_KIB))
+
+
+def _totals(one: Submission) -> tuple[Decimal, int]:
+    """The sum of one side of the journal, and the lines with a variance."""
+    values = [value(line) for line in one.lines]
+    return sum(map(abs, values), Decimal(0)), sum(line.qty_fisik != line.qty_sistem for line in one.lines)
+
+
+def _wait_for(live: Live, mark: str, completed: int) -> None:
+    """As long as documents go on completing: what bounds it is progress."""
+    seen, moved_at = -1, time.monotonic()
+    while (now := statuses(live, mark))["COMPLETED"] < completed:
+        assert not now["FAILED"], now
+        if now["COMPLETED"] != seen:
+            seen, moved_at = now["COMPLETED"], time.monotonic()
+        assert time.monotonic() - moved_at < 300, f"nothing completes any more: {now}"
+        time.sleep(1)
