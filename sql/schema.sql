@@ -543,6 +543,10 @@ CREATE TABLE audit_findings (
     -- an audit looked for it and did not find it any more; NULL = it stands
     resolved_at DATETIME(6) NULL,
     reopened INT NOT NULL DEFAULT 0,
+    -- a person knows it, and why it stands; goes when it says something else
+    diakui_oleh VARCHAR(100) NULL,
+    diakui_at DATETIME(6) NULL,
+    diakui_alasan VARCHAR(500) NULL,
     PRIMARY KEY (id),
     UNIQUE KEY uq_audit_findings_key (invariant, finding_key),
     KEY ix_audit_findings_open (resolved_at, first_seen_at)

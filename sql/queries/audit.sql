@@ -289,7 +289,8 @@ INSERT INTO audit_runs (invariant, actor, dag_run_id, since_at, outcome, started
 VALUES (:invariant, :actor, :dag_run_id, :since_at, 'RUNNING', UTC_TIMESTAMP(6));
 
 -- name: put_findings(run_id, invariant, rows)!
--- A finding that was there before keeps when it was first seen; one that had gone away is open again.
+-- A finding that was there before keeps when it was first seen; one that had gone away is open again. What somebody
+-- acknowledged holds for the same words only. (Assignments see what those before them have set.)
 INSERT INTO audit_findings
     (invariant, finding_key, pesan, detail, first_seen_at, last_seen_at, first_run_id, last_run_id)
 SELECT :invariant, f.finding_key, f.pesan, f.detail, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), :run_id, :run_id
@@ -299,6 +300,9 @@ FROM JSON_TABLE(:rows, '$[*]' COLUMNS (
     detail LONGTEXT PATH '$[2]' ERROR ON ERROR
 )) f
 ON DUPLICATE KEY UPDATE
+    diakui_at = IF(audit_findings.resolved_at IS NULL AND audit_findings.pesan = VALUES(pesan), audit_findings.diakui_at, NULL),
+    diakui_oleh = IF(diakui_at IS NULL, NULL, audit_findings.diakui_oleh),
+    diakui_alasan = IF(diakui_at IS NULL, NULL, audit_findings.diakui_alasan),
     pesan = VALUES(pesan), detail = VALUES(detail), last_seen_at = VALUES(last_seen_at), last_run_id = VALUES(last_run_id),
     reopened = audit_findings.reopened + (audit_findings.resolved_at IS NOT NULL), resolved_at = NULL;
 
@@ -315,6 +319,21 @@ UPDATE audit_runs
 SET outcome = :outcome, found = :found, new_found = :new_found, resolved = :resolved, note = :note,
     finished_at = UTC_TIMESTAMP(6)
 WHERE id = :run_id;
+
+-- name: standing(run_id, invariant)
+-- The findings of a run as they are stored: their numbers, and what was acknowledged.
+SELECT id, finding_key, diakui_oleh, diakui_at, diakui_alasan
+FROM audit_findings
+WHERE invariant = :invariant AND last_run_id = :run_id;
+
+-- name: hold_finding(number)^
+SELECT id, invariant, pesan, resolved_at, diakui_oleh, diakui_alasan FROM audit_findings WHERE id = :number FOR UPDATE;
+
+-- name: acknowledge(number, who, reason)!
+-- Or, without a name, taken back.
+UPDATE audit_findings
+SET diakui_oleh = :who, diakui_at = IF(:who IS NULL, NULL, UTC_TIMESTAMP(6)), diakui_alasan = :reason
+WHERE id = :number;
 
 -- name: first_seen(invariant, keys)
 -- Since when findings stand.

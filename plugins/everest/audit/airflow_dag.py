@@ -47,10 +47,13 @@ class InvariantOperator(BaseOperator):
             database.close()
         for note in report.notes:
             self.log.warning("%s", note)
-        if report.found:
+        if report.unknown:
             raise AirflowFailException(report.sentence(settings.named))
         if report.not_checked:
             raise RuntimeError(f"{self.invariant} was not checked: {report.not_checked}")
+        if report.found:
+            self.log.warning("%s", report.sentence(settings.named))
+            return
         self.log.info("%s Nothing found; %s findings are gone.", report.invariant.sentence, report.resolved)
 
 

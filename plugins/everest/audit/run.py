@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from everest.audit.acknowledge import Standing
 from everest.audit.finding import QUERIES, Auditor, Finding, NotChecked
 from everest.audit.invariants import Invariant
 from everest.audit.settings import AuditSettings
@@ -24,8 +25,8 @@ MAX_NOTE = 1000
 @dataclass(frozen=True)
 class Report:
     """What an audit of one invariant came to. findings: the first of them, `found` counts all. new: never seen before.
-    resolved: stood before and are gone. not_checked: why it, or a part of it, could not be looked at. notes: what was
-    left out. started_at: aware UTC."""
+    standing: their numbers and what people said about them, by key. resolved: stood before and are gone. not_checked:
+    why it, or a part of it, could not be looked at. notes: what was left out. started_at: aware UTC."""
 
     invariant: Invariant
     started_at: datetime
@@ -35,6 +36,17 @@ class Report:
     resolved: int
     not_checked: str | None
     notes: tuple[str, ...] = ()
+    standing: Mapping[str, Standing] = field(default_factory=dict)
+
+    @property
+    def acknowledged(self) -> int:
+        """How many of them a person knows about."""
+        return sum(one.is_acknowledged for one in self.standing.values())
+
+    @property
+    def unknown(self) -> int:
+        """Findings that nobody has acknowledged: what makes a night red."""
+        return self.found - self.acknowledged
 
     @property
     def outcome(self) -> str:
@@ -44,11 +56,20 @@ class Report:
 
     def sentence(self, named: int) -> str:
         """The first findings and how many there are, for a log or an error."""
-        head = f"{self.invariant.key}: {self.found} findings, {self.new} of them new"
-        lines = [f"  {finding.pesan}" for finding in self.findings[:named]]
+        known = f", {self.acknowledged} acknowledged" if self.acknowledged else ""
+        head = f"{self.invariant.key}: {self.found} findings, {self.new} of them new{known}"
+        # What nobody has acknowledged comes first; nothing is left out.
+        ordered = sorted(
+            self.findings, key=lambda one: one.key in self.standing and self.standing[one.key].is_acknowledged
+        )
+        lines = [f"  {finding.pesan} {self._note(finding)}".rstrip() for finding in ordered[:named]]
         if self.found > named:
             lines.append(f"  and {self.found - named} more; python -m everest audit --only {self.invariant.key}")
         return "\n".join([head, *lines, *([f"  not checked: {self.not_checked}"] if self.not_checked else [])])
+
+    def _note(self, finding: Finding) -> str:
+        standing = self.standing.get(finding.key)
+        return standing.note if standing else ""
 
 
 @contextmanager
@@ -91,9 +112,12 @@ def audit(auditor: Auditor, invariant: Invariant, actor: str, dag_run_id: str | 
             QUERIES.put_findings(tx.conn, run_id=run_id, invariant=invariant.key, rows=text)
         new = int(QUERIES.new_findings(tx.conn, run_id=run_id, invariant=invariant.key))
         resolved = int(QUERIES.resolve_findings(tx.conn, run_id=run_id, invariant=invariant.key)) if is_whole else 0
-    report = Report(
-        invariant, started_at, found, tuple(kept), new, resolved, not_checked, tuple(dict.fromkeys(auditor.notes))
-    )
+        standing = {
+            row["finding_key"]: Standing(row["id"], row["diakui_oleh"], row["diakui_at"], row["diakui_alasan"])
+            for row in QUERIES.standing(tx.conn, run_id=run_id, invariant=invariant.key)
+        }
+    notes = tuple(dict.fromkeys(auditor.notes))
+    report = Report(invariant, started_at, found, tuple(kept), new, resolved, not_checked, notes, standing)
     note = "; ".join(filter(None, (not_checked, *report.notes)))
     _end(auditor, run_id, report.outcome, found, new, resolved, note or None)
     return report

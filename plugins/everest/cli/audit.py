@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from everest import bootstrap
+from everest.audit.acknowledge import acknowledge, withdraw
 from everest.audit.finding import Auditor, text
 from everest.audit.invariants import BY_KEY, INVARIANTS, Invariant
 from everest.audit.run import Report, auditor_of
@@ -22,7 +23,7 @@ FINDINGS, NOT_CHECKED = 1, 5
 _WORDS = {"CLEAN": "[green]holds[/]", "FINDINGS": "[bold red]broken[/]", "NOT_CHECKED": "[yellow]not checked[/]"}
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option(
     "--only", type=click.Choice(list(BY_KEY)), multiple=True, metavar="KEY", help="Only this one; repeatable."
 )
@@ -37,8 +38,11 @@ def audit(ctx: click.Context, only: tuple[str, ...], since: datetime | None, lis
     each was first seen.
 
     \b
-    Exit codes: 0 everything holds, 1 findings, 5 something could not be looked at (and nothing was found).
+    Exit codes: 0 everything holds (or is acknowledged), 1 findings that nobody has acknowledged, 5 something could not
+    be looked at (and nothing was found).
     """
+    if ctx.invoked_subcommand is not None:
+        return
     chosen = [BY_KEY[key] for key in dict.fromkeys(only)] or list(INVARIANTS)
     if list_only:
         _print_list(chosen, as_json)
@@ -53,10 +57,26 @@ def audit(ctx: click.Context, only: tuple[str, ...], since: datetime | None, lis
                 _print(reports[-1], settings.named)
     if as_json:
         output.print_json(_as_json(reports))
-    if any(report.found for report in reports):
+    if any(report.unknown for report in reports):
         ctx.exit(FINDINGS)
     if any(report.not_checked for report in reports):
         ctx.exit(NOT_CHECKED)
+
+
+@audit.command("acknowledge")
+@click.argument("number", type=click.IntRange(1))
+@click.option("--reason", required=True, help="Why it stands, for the report and the audit trail.")
+@click.option("--withdraw", "is_withdrawn", is_flag=True, help="Take it back.")
+def acknowledge_finding(number: int, reason: str, is_withdrawn: bool) -> None:
+    """Say about the finding NUMBER that it is known, and why it stands.
+
+    It goes on being found, counted and named, with your name and reason; it no longer makes the night red. For exactly
+    what it says now: should the rows change, or the fault come back after it was gone, it counts anew.
+    """
+    change = withdraw if is_withdrawn else acknowledge
+    with bootstrap.unit_of_work() as tx:
+        sentence = change(tx, number, output.operator(), reason)
+    click.echo(output.plain(f"#{number} {'counts again' if is_withdrawn else 'acknowledged'}: {sentence}"))
 
 
 def _looked_at(auditor: Auditor, invariant: Invariant) -> Report:
@@ -99,12 +119,19 @@ def _as_json(reports: list[Report]) -> dict[str, Any]:
                 "outcome": report.outcome,
                 "found": report.found,
                 "new": report.new,
+                "acknowledged": report.acknowledged,
                 "resolved": report.resolved,
                 "not_checked": report.not_checked,
                 "notes": list(report.notes),
                 "started_at": text(report.started_at),
                 "findings": [
-                    {"key": one.key, "pesan": one.pesan, "detail": dict(one.detail)} for one in report.findings
+                    {
+                        "key": one.key,
+                        "pesan": one.pesan,
+                        "detail": dict(one.detail),
+                        **(report.standing[one.key].as_json() if one.key in report.standing else {}),
+                    }
+                    for one in report.findings
                 ],
             }
             for report in reports

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from everest import periods
+from everest.audit.acknowledge import acknowledge, withdraw
 from everest.audit.finding import ITEMS, JOBS, JOURNAL, POSTINGS, STOCK_CARD, Finding, Window, walked
+from everest.errors import Conflict, DocumentMissing, DocumentRefused
 from tests import builders
 from tests.builders import Line
 from tests.integration.audit.world import LONG_AGO, Books
@@ -525,6 +527,80 @@ def test_a_finding_is_known_again_then_gone_then_back(books: Books) -> None:
     back = books.audit("rows_belong_to_their_posting")
     (kept,) = stored(books)
     assert (back.new, kept["reopened"], kept["resolved_at"]) == (0, 1, None)
+
+
+def test_what_a_person_acknowledged_is_named_and_counted_and_no_longer_makes_the_night_red(books: Books) -> None:
+    books.journal_row(nomer_nota="SISA-1")
+    first = books.audit("rows_belong_to_their_posting")
+    (kept,) = stored(books)
+    assert (first.found, first.unknown) == (1, 1)
+
+    with books.walker.database.transaction() as tx:
+        acknowledge(tx, kept["id"], "dewi", "dihapus oleh akuntansi bulan depan")
+    known = books.audit("rows_belong_to_their_posting")
+
+    assert (known.outcome, known.found, known.acknowledged, known.unknown) == ("FINDINGS", 1, 1, 0)
+    sentence = known.sentence(20)
+    assert f"[#{kept['id']}; diakui oleh dewi: dihapus oleh akuntansi bulan depan]" in sentence
+    assert "1 findings, 0 of them new, 1 acknowledged" in sentence
+    (told,) = builders.rows(books.conn, "SELECT * FROM audit_log WHERE action = 'acknowledge'")
+    assert (told["actor"], told["reason"]) == ("dewi", "dihapus oleh akuntansi bulan depan")
+    assert "SISA-1" in told["before_value"]
+
+
+def test_an_acknowledgement_holds_for_what_it_was_about(books: Books) -> None:
+    """Another amount is another finding, and so is a fault that comes back; further rows were never known."""
+    row = books.journal_row(nomer_nota="SISA-1")
+
+    def known_after(change: str, *values: Any) -> tuple[int, int]:
+        with books.walker.database.transaction() as tx:
+            (standing,) = stored(books)
+            if standing["diakui_oleh"] is None:
+                acknowledge(tx, standing["id"], "dewi", "diketahui")
+        assert books.audit("rows_belong_to_their_posting").unknown == 0
+        books.run(change, *values)
+        report = books.audit("rows_belong_to_their_posting")
+        return report.found, report.unknown
+
+    books.audit("rows_belong_to_their_posting")
+    assert known_after("UPDATE jurnal SET debet = debet + 1 WHERE id = %s", row) == (1, 1)
+    assert known_after("UPDATE jurnal SET sumber = 'LAIN' WHERE id = %s", row) == (0, 0)
+    books.run("UPDATE jurnal SET sumber = 'OPNAME' WHERE id = %s", row)
+    assert books.audit("rows_belong_to_their_posting").unknown == 1
+    with books.walker.database.transaction() as tx:
+        acknowledge(tx, stored(books)[0]["id"], "dewi", "diketahui")
+    books.journal_row(nomer_nota="SISA-2")
+    report = books.audit("rows_belong_to_their_posting")
+    assert (report.found, report.unknown) == (2, 1)
+    assert report.sentence(1).splitlines()[1].strip().startswith("jurnal"), "what nobody knows comes first"
+    assert "SISA-2" in report.sentence(1)
+
+
+def test_what_cannot_be_acknowledged_says_why(books: Books) -> None:
+    row = books.journal_row(nomer_nota="SISA-1")
+    books.audit("rows_belong_to_their_posting")
+    number = stored(books)[0]["id"]
+
+    def refusal(error: type[Exception], change: Any, *arguments: Any) -> str:
+        with pytest.raises(error) as caught, books.walker.database.transaction() as tx:
+            change(tx, *arguments)
+        return str(caught.value)
+
+    assert "no finding #999" in refusal(DocumentMissing, acknowledge, 999, "dewi", "x")
+    assert "alasan kosong" in refusal(DocumentRefused, acknowledge, number, "dewi", "  ")
+    assert "lebih dari 500" in refusal(DocumentRefused, acknowledge, number, "dewi", "x" * 501)
+    assert "nobody has acknowledged" in refusal(Conflict, withdraw, number, "dewi", "x")
+    with books.walker.database.transaction() as tx:
+        acknowledge(tx, number, "dewi", "diketahui")
+    assert "was acknowledged by dewi: diketahui" in refusal(Conflict, acknowledge, number, "eko", "juga")
+    with books.walker.database.transaction() as tx:
+        withdraw(tx, number, "eko", "ternyata salah")
+    assert books.audit("rows_belong_to_their_posting").unknown == 1
+    books.run("DELETE FROM jurnal WHERE id = %s", row)
+    books.audit("rows_belong_to_their_posting")
+    assert f"finding #{number} is gone" in refusal(Conflict, acknowledge, number, "dewi", "x")
+    actions = [one["action"] for one in builders.rows(books.conn, "SELECT action FROM audit_log ORDER BY id")]
+    assert actions == ["acknowledge", "withdraw"]
 
 
 def test_what_was_not_looked_at_is_not_resolved(books: Books) -> None:
