@@ -19,8 +19,8 @@ from pandas import DataFrame
 from bench import documents
 from bench.measure import Result, Run, against_floor, side_by_side
 from everest.opname import variance
-from everest.opname.lines import LINE_COLUMNS
-from everest.store.books import stored_lines
+from everest.opname.lines import POSTED_COLUMNS
+from everest.store.frames import stored_lines
 
 LINES = 100_000
 PAIRS = 15
@@ -30,9 +30,9 @@ def p3(smoke: bool) -> list[Result]:
     count, pairs = (500, 1) if smoke else (LINES, PAIRS)
     counted = documents.lines(count, seed=3)
     rows = [(number, *line) for number, line in enumerate(counted, start=1)]
-    objects = DataFrame(rows, columns=["baris", *type(counted[0])._fields], dtype=object)[list(LINE_COLUMNS)]
+    objects = DataFrame(rows, columns=["baris", *type(counted[0])._fields], dtype=object)[list(POSTED_COLUMNS)]
     texts = [tuple(str(value) if isinstance(value, Decimal) else value for value in row) for row in objects.to_numpy()]
-    stored = stored_lines(texts)
+    stored = stored_lines(texts, POSTED_COLUMNS)
     what = f"variance alone, {count:,} lines, exact decimals"
     return [
         _result("P3", what, stored, count, pairs, (60, 20)),

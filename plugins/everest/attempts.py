@@ -139,7 +139,7 @@ def _standing(tx: UnitOfWork, transaksi_id: int) -> tuple[datetime | None, Lines
     if header is None:
         return None, {}, None
     gone = header.lines_purged_at
-    frame = tx.books.lines(header)
+    frame = tx.books.whole_lines(header)
     rows = zip(*columns(frame, *LINE_COLUMNS), strict=True)
     lines = {int(row[0]): _line(dict(zip(LINE_COLUMNS, row, strict=True))) for row in rows}
     try:

@@ -18,7 +18,16 @@ WHERE transaksi_id = :transaksi_id
 FOR UPDATE;
 
 -- name: lines(header_id)
--- The counted lines of a document. Decimals as the text they are: what becomes of them is decided where they are read.
+-- The counted lines of a document, as far as they are posted. Decimals as the text they are: what becomes of them is
+-- decided where they are read.
+SELECT baris, kode_barang, lot, gudang_kode, CAST(qty_sistem AS CHAR), CAST(qty_fisik AS CHAR),
+       CAST(harga_pokok AS CHAR)
+FROM so_details_staging
+WHERE header_id = :header_id
+ORDER BY baris;
+
+-- name: whole_lines(header_id)
+-- The same with what was written beside them.
 SELECT baris, kode_barang, lot, gudang_kode, satuan, CAST(qty_sistem AS CHAR), CAST(qty_fisik AS CHAR),
        CAST(harga_pokok AS CHAR), alasan
 FROM so_details_staging

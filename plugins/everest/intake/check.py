@@ -7,7 +7,7 @@ from everest.intake.submission import Authority, Submission
 from everest.intake.submit import find_earlier
 from everest.opname.count import check_document
 from everest.opname.document import Header
-from everest.store.books import line_frame
+from everest.store.frames import line_frame
 from everest.store.unit_of_work import UnitOfWork
 
 

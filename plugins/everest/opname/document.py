@@ -92,8 +92,8 @@ def validate(
 ) -> list[Problem]:
     """Every reason why the document can't be posted as it stands: header first, then by line and column.
 
-    `lines` has the LINE_COLUMNS; warehouses may be NULL still. Empty means valid. Values that a column can't hold once
-    computed are named by `variance.compute_variance`, a closed month by `period_problems`.
+    `lines` has the POSTED_COLUMNS; warehouses may be NULL still. Empty means valid. Values that a column can't hold
+    once computed are named by `variance.compute_variance`, a closed month by `period_problems`.
     is_known_valid: a document with this input_hash was valid before; look only at what the hash does not cover.
     """
     effective = with_header_warehouse(header, lines)

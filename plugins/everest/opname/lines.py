@@ -30,6 +30,9 @@ LINE_COLUMNS = (
 """Columns of a frame of lines, as so_details_staging names them. Quantities and cost hold Decimal or None: a
 `fixed.FixedPoint` as a rule, else objects (`numbers` gives either)."""
 
+POSTED_COLUMNS = tuple(name for name in LINE_COLUMNS if name not in ("satuan", "alasan"))
+"""Those of them that decide what is posted; a step reads no others."""
+
 DECIMAL_COLUMNS = {"qty_sistem": QTY, "qty_fisik": QTY, "harga_pokok": COST}
 _NULL_KINDS = frozenset({"NoneType", "NAType", "NaTType"})  # by name: pandas is not imported here
 

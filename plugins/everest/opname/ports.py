@@ -79,7 +79,9 @@ class Books(Protocol):
 
     def document(self, transaksi_id: int) -> Header | None: ...
 
-    def lines(self, header: Header) -> DataFrame: ...
+    def lines(self, header: Header) -> DataFrame:
+        """The POSTED_COLUMNS of the document's lines."""
+        ...
 
     def lines_digest(self, header: Header) -> str | None:
         """`fingerprint.lines_digest` of the stored lines, made by the database without handing them out. Equal to that

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from decimal import Decimal
-from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from everest.errors import Conflict, Problem, problems_json
@@ -22,11 +21,12 @@ from everest.opname.amounts import MONEY
 from everest.opname.approval import ApprovalRules
 from everest.opname.document import LINE_COLUMNS, Header, References, period_of
 from everest.opname.journal import Accounts, JournalRow
-from everest.opname.lines import DECIMAL_COLUMNS, columns, numbers
+from everest.opname.lines import POSTED_COLUMNS, columns, numbers
 from everest.opname.ports import Leftovers, OlderJob, PostedTotals, PostingSet
 from everest.opname.stock_card import CardTotals
 from everest.settings import Settings
 from everest.store.database import Connection, last_insert_id, load_queries, typed_errors
+from everest.store.frames import frame_of, stored_lines
 from everest.store.headers import header_of
 
 if TYPE_CHECKING:
@@ -85,7 +85,11 @@ class MysqlBooks:
         return None if row is None else header_of(row, self._settings.foreign_zone)
 
     def lines(self, header: Header) -> DataFrame:
-        return stored_lines(_all(_ROWS.lines_cursor(self._conn, header_id=header.header_id)))
+        return stored_lines(_all(_ROWS.lines_cursor(self._conn, header_id=header.header_id)), POSTED_COLUMNS)
+
+    def whole_lines(self, header: Header) -> DataFrame:
+        """The lines with what was written beside them, for whoever shows or compares them."""
+        return stored_lines(_all(_ROWS.whole_lines_cursor(self._conn, header_id=header.header_id)), LINE_COLUMNS)
 
     def lines_digest(self, header: Header) -> str | None:
         rows = _ROWS.line_digests(
@@ -156,7 +160,7 @@ class MysqlBooks:
             snapshot_foreign=foreign,
             earliest=min(utc, foreign),
         )
-        return _frame(_all(rows), MOVEMENT_COLUMNS)
+        return frame_of(_all(rows), MOVEMENT_COLUMNS)
 
     def posting_of(self, nomer_nota: str, transaksi_id: int) -> PostingSet | None:
         row = _QUERIES.posting_of(self._conn, nomer_nota=nomer_nota, transaksi_id=transaksi_id)
@@ -345,38 +349,6 @@ def _all(selected: AbstractContextManager[Any]) -> Sequence[tuple[Any, ...]]:
     with selected as cursor:
         rows: Sequence[tuple[Any, ...]] = cursor.fetchall()
     return rows
-
-
-def _frame(rows: Sequence[tuple[Any, ...]], columns: Sequence[str]) -> DataFrame:
-    """Objects as the driver gave them: pandas would make a float of a decimal column and NaN of None."""
-    from pandas import DataFrame as Frame
-
-    return Frame(rows, columns=list(columns), dtype=object)
-
-
-def stored_lines(rows: Sequence[tuple[Any, ...]]) -> DataFrame:
-    """The frame of stored lines. Decimals come as the database writes them and become `FixedPoint`; a column that
-    holds anything else than its DECIMAL would becomes one of objects, and the rules say what is wrong."""
-    from pandas import DataFrame as Frame
-    from pandas import Series
-
-    from everest.opname.fixed import FixedPoint
-
-    found: dict[str, Any] = {}
-    given: Iterable[tuple[Any, ...]] = zip(*rows, strict=True) if rows else repeat(())
-    for name, values in zip(LINE_COLUMNS, given, strict=False):
-        if name not in DECIMAL_COLUMNS:
-            found[name] = Series(values, dtype=object)
-            continue
-        fixed = FixedPoint.read(values, *DECIMAL_COLUMNS[name])
-        exact = (None if text is None else Decimal(text) for text in values)
-        found[name] = Series(list(exact), dtype=object) if fixed is None else fixed
-    return Frame(found)
-
-
-def line_frame(rows: Sequence[tuple[Any, ...]]) -> DataFrame:
-    """Counted lines that are not stored yet, in the shape in which `lines` gives the stored ones."""
-    return _frame(rows, LINE_COLUMNS)
 
 
 def _whole_digest(blocks: Iterable[tuple[str | None]]) -> str | None:
