@@ -36,8 +36,8 @@ ORDER BY baris;
 
 -- name: line_digests(header_id, gudang_kode, lines_per_block)
 -- What `fingerprint.lines_digest` makes of each block of these lines, made where they stand: the same text, byte for byte.
--- A line whose code is NULL is missing in the text and counted before it, which no text of ours is.
-SELECT SHA2(
+-- GROUP_CONCAT leaves out a line whose code is NULL; a block with one has no digest.
+SELECT CASE WHEN COUNT(*) = COUNT(kode_barang) THEN SHA2(
     CONCAT(
         COUNT(*), '\n',
         GROUP_CONCAT(
@@ -45,7 +45,7 @@ SELECT SHA2(
             COALESCE(qty_sistem, ''), '\t', COALESCE(qty_fisik, ''), '\t', COALESCE(harga_pokok, ''), '\n'
             ORDER BY baris SEPARATOR ''
         )
-    ), 256)
+    ), 256) END
 FROM so_details_staging
 WHERE header_id = :header_id
 GROUP BY baris DIV :lines_per_block

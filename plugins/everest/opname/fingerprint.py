@@ -6,8 +6,8 @@ books.sql write the same text). That is safe because the same digest means the s
 - A block of lines is their number and then, ordered by `baris`, each line's fields with a tab between and a newline at
   its end. Decimals stand in column scale, computed ones in steps of it; a NULL is an empty field. A value that holds a
   tab or a newline makes more of them than that number of lines has, so it can't pass for a field or a line.
-- Such a value, and a code that is NULL, is written as JSON here, which begins otherwise. No document of that kind is
-  ever posted; the database's digest of it is simply not ours.
+- A document with such a value, or with a code that is NULL, is hashed as JSON here, which begins otherwise; of the one
+  the database makes nobody's digest, of the other none. No such document is ever posted.
 - Whatever else the database might do differently (a text cut short, a wider column of an older table, another order)
   ends in another digest. Then the lines are read, and these decide: a digest can only say "the same".
 """

@@ -103,6 +103,17 @@ def test_whatever_is_changed_in_a_line_is_another_digest(
     assert before not in (after, ours)
 
 
+def test_a_code_that_imitates_a_line_cannot_stand_in_for_one_without_a_code(conn: Any) -> None:
+    one = Decimal(1)
+    honest = [(1, "A", "", None, one, one, one), (2, "B", "", None, one, one, one)]
+    imitation = "A\t\tGD-A\t1.0000\t1.0000\t1.000000\n2\tB"
+
+    _, ours = stored(conn, honest)
+
+    assert stored(conn, [(1, imitation, "", None, one, one, one), (2, None, "", None, one, one, one)])[0] is None
+    assert ours not in stored(conn, [(1, imitation, "", None, one, one, one), (3, "C", "", None, one, one, one)])
+
+
 def test_a_document_of_several_blocks_has_one_digest_on_both_sides(conn: Any) -> None:
     edges = [0, 1, 4_999, 5_000, 5_001, 9_999, 10_000, 10_001, 100_000]
     assert fingerprint.LINES_PER_BLOCK in edges
