@@ -172,12 +172,16 @@ class Listed:
 
     # --------------------------------------------------------------------------------------------------- Airflow
 
+    def name(self, run: int, n: int) -> tuple[str, str]:
+        """DAG and id of its n-th DAG run."""
+        row = self.run(run)
+        return row["dag_id"], row["dag_run_id"].rpartition("__")[0] + f"__{n}"
+
     def dag_run(self, run: int, n: int) -> str:
         """The state of its n-th DAG run, once that has ended."""
-        row = self.run(run)
-        dag_run_id = row["dag_run_id"].rpartition("__")[0] + f"__{n}"
+        dag_id, dag_run_id = self.name(run, n)
         with self.live.airflow() as airflow:
-            path = f"/dags/{row['dag_id']}/dagRuns/{dag_run_id}"
+            path = f"/dags/{dag_id}/dagRuns/{dag_run_id}"
 
             def look() -> str | None:
                 state = airflow.get(path).raise_for_status().json()["state"]
@@ -187,19 +191,18 @@ class Listed:
 
     def linked(self, run: int, n: int, relation: str) -> list[tuple[str, str]]:
         """Where the note on its n-th DAG run leads: DAG and run of each link, which Airflow must know."""
-        row = self.run(run)
-        dag_run_id = row["dag_run_id"].rpartition("__")[0] + f"__{n}"
+        dag_id, dag_run_id = self.name(run, n)
         with self.live.airflow() as airflow:
 
             def look() -> list[tuple[str, str]]:
-                path = f"/dags/{row['dag_id']}/dagRuns/{dag_run_id}"
+                path = f"/dags/{dag_id}/dagRuns/{dag_run_id}"
                 note = airflow.get(path).raise_for_status().json()["note"] or ""
                 (part,) = [part for part in note.split("; ") if part.startswith(f"{relation} [")]
                 return re.findall(r"\]\(/dags/([^/)]+)/runs/([^/)]+)\)", part)
 
             found: list[tuple[str, str]] = until(f"the note on {dag_run_id} to say what it {relation}", look)
-            for dag_id, other in found:
-                airflow.get(f"/dags/{dag_id}/dagRuns/{other}").raise_for_status()
+            for other_dag, other in found:
+                airflow.get(f"/dags/{other_dag}/dagRuns/{other}").raise_for_status()
         return found
 
     def mark(self, run: int, state: str) -> None:
@@ -212,11 +215,10 @@ class Listed:
     def clear(self, run: int, n: int, only_failed: bool) -> None:
         """A person clears tasks of its n-th DAG run, which has ended."""
         self.dag_run(run, n)
-        row = self.run(run)
-        dag_run_id = row["dag_run_id"].rpartition("__")[0] + f"__{n}"
+        dag_id, dag_run_id = self.name(run, n)
         body = {"dry_run": False, "dag_run_id": dag_run_id, "only_failed": only_failed, "reset_dag_runs": True}
         with self.live.airflow() as airflow:
-            cleared = airflow.post(f"/dags/{row['dag_id']}/clearTaskInstances", json=body).raise_for_status().json()
+            cleared = airflow.post(f"/dags/{dag_id}/clearTaskInstances", json=body).raise_for_status().json()
         assert cleared["total_entries"] >= 1
 
     # ----------------------------------------------------------------------------------------------------- gates
