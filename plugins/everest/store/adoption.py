@@ -251,12 +251,13 @@ class Examination(ExistingTable):
         for name, actual in self.actual.items():
             if name not in self.table.columns or not DATED.match(actual["Type"]):
                 continue
-            where = f"FROM {self.name} WHERE DAY({name}) = 0 OR MONTH({name}) = 0"  # nosec B608
+            is_none = f"DAY({name}) = 0 OR MONTH({name}) = 0"
+            where = f"FROM {self.name} WHERE {is_none}"  # nosec B608
             if count := self.value(f"SELECT COUNT(*) {where}"):
                 nothing = "NULL" if "NULL" in self.table.columns[name].tail.replace("NOT NULL", "") else "'...'"
                 self.refuse(
                     f"holds dates with a zero in {name}: {self.named(count, where)}",
-                    f"UPDATE {self.name} SET {name} = {nothing} WHERE DAY({name}) = 0 OR MONTH({name}) = 0;",
+                    f"UPDATE {self.name} SET {name} = {nothing} WHERE {is_none};",  # nosec B608
                 )
 
     def note(self, text: str) -> None:
