@@ -128,6 +128,8 @@ def consumer(
         process.terminate()
         process.wait(60)
         reader.join(10)
+        if process.stderr is not None:
+            process.stderr.close()
 
 
 def write_jobs(url: MysqlUrl, count: int) -> list[tuple[int, bytes]]:

@@ -10,6 +10,9 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from contextlib import suppress
+
+from everest.errors import EverestError
 
 # Nothing here is a setting; without this Airflow would copy every name below into its own.
 __all__: list[str] = []
@@ -33,10 +36,19 @@ _FOR_TASKS = (
     "everest.opname.reversal",
     "everest.opname.steps",
     "everest.opname.variance",
+    "everest.workflow.builder",
+    "everest.workflow.runner",
 )
+# What reads the site's settings as it is imported: a wrong one is told as an error of the DAG, not by a scheduler that
+# does not start.
+_WITH_SETTINGS = "everest.opname.workflow"
 # Components that fork: `airflow scheduler` (LocalExecutor), `airflow celery worker`, `airflow dag-processor`.
 _FORKS_TASKS = os.environ.get("AIRFLOW__CORE__EXECUTOR", "LocalExecutor") == "LocalExecutor"
 _PRELOADS = {"scheduler": _FOR_TASKS if _FORKS_TASKS else (), "celery": _FOR_TASKS, "dag-processor": _FOR_PARSING}
 
-for _name in _PRELOADS.get(sys.argv[1] if len(sys.argv) > 1 else "", ()):
+_preloaded = _PRELOADS.get(sys.argv[1] if len(sys.argv) > 1 else "", ())
+for _name in _preloaded:
     importlib.import_module(_name)
+if _preloaded is _FOR_TASKS:
+    with suppress(EverestError):
+        importlib.import_module(_WITH_SETTINGS)

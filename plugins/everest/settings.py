@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta, tzinfo
+from typing import Literal
 from urllib.parse import unquote, urlsplit
 from zoneinfo import ZoneInfo
 
@@ -59,6 +60,7 @@ class Settings:
     max_attempts: tries of a step before it is recorded as failed.
     step_timeout: longest one try of a step may take.
     max_active_runs: DAG runs of one workflow at work at once.
+    posting_tasks: one Airflow task for each step of a posting, or one for all ("fused"): for many small documents.
     workflows: modules that hold the definitions this site runs, for the reconciler and the commands.
     """
 
@@ -69,6 +71,7 @@ class Settings:
     max_attempts: int = 3
     step_timeout: timedelta = timedelta(minutes=10)
     max_active_runs: int = 64
+    posting_tasks: Literal["per_step", "fused"] = "per_step"
     workflows: tuple[str, ...] = ("everest.opname.workflow", "closing_example.workflow")
 
     @classmethod
@@ -98,6 +101,15 @@ class Settings:
                 problems.append(f"{name}={text!r}: must be a time such as 14d, 12h, 90m or 30s")
             return default
 
+        posting_tasks: Literal["per_step", "fused"] = "per_step"
+        match env.get("EVEREST_POSTING_TASKS", posting_tasks):
+            case "per_step":
+                pass
+            case "fused":
+                posting_tasks = "fused"
+            case other:
+                problems.append(f"EVEREST_POSTING_TASKS={other!r}: must be per_step or fused")
+
         zone: tzinfo = ZoneInfo("UTC")
         try:
             zone = ZoneInfo(env.get("EVEREST_FOREIGN_ZONE", "UTC"))
@@ -112,6 +124,7 @@ class Settings:
             max_attempts=whole("EVEREST_MAX_ATTEMPTS", 3),
             step_timeout=timedelta(seconds=whole("EVEREST_STEP_TIMEOUT_S", 600)),
             max_active_runs=whole("EVEREST_MAX_ACTIVE_RUNS", 64),
+            posting_tasks=posting_tasks,
             workflows=_modules(env),
         )
         if problems:

@@ -45,22 +45,22 @@ class Guest:
 def guest_dag(live: Live, definition: Definition, max_active_runs: int = 64) -> Iterator[Guest]:
     """Its file lies in Airflow's second DAG folder, never in production's. Afterwards the file, the DAG and its runs
     are gone, and no job waits for it."""
-    folder = Layout.here().bench_dags
-    file = folder / f"{definition.name}.py"
+    folder, dag = Layout.here().bench_dags, definition.dag_id
+    file = folder / f"{dag}.py"
     file.write_text(
         "from everest.workflow.airflow_dag import to_dag\n"
         "from tests.acceptance.workflows import WORKFLOWS\n\n"
-        f"dag = to_dag(WORKFLOWS[{definition.name!r}], max_active_runs={max_active_runs})\n"
+        f"dag = to_dag(WORKFLOWS[{dag!r}], max_active_runs={max_active_runs})\n"
     )
     try:
-        until(f"Airflow to load {file.name}", lambda: is_loaded(live, definition.name), every=1)
+        until(f"Airflow to load {file.name}", lambda: is_loaded(live, dag), every=1)
         yield Guest(live, definition)
     finally:
         file.unlink(missing_ok=True)
         shutil.rmtree(folder / "__pycache__", ignore_errors=True)
-        abandon(live, definition.name)
+        abandon(live, dag)
         with live.airflow() as airflow:
-            airflow.delete(f"/dags/{definition.name}")
+            airflow.delete(f"/dags/{dag}")
 
 
 def remove_left_files() -> None:

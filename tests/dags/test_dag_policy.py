@@ -24,6 +24,13 @@ import airflow.sdk
 sys.modules.pop("pandas", None)
 started = time.process_time()
 bag = DagBag(sys.argv[1])
+
+# And the posting as a site with EVEREST_POSTING_TASKS=fused has it.
+from dataclasses import replace
+from everest.opname.workflow import post_opname
+from everest.settings import Settings
+from everest.workflow.airflow_dag import to_dag
+fused = replace(post_opname(Settings(posting_tasks="fused")), dag_id="fused")
 print("\\n" + json.dumps({
     "errors": bag.import_errors,
     "pandas": "pandas" in sys.modules,
@@ -49,7 +56,7 @@ print("\\n" + json.dumps({
                 for task in dag.tasks
             ],
         }
-        for dag in bag.dags.values()
+        for dag in [*bag.dags.values(), to_dag(fused, tags=("opname", "posting"))]
     ],
 }))
 """
@@ -120,6 +127,17 @@ def test_the_posting_is_three_tasks_in_a_row(parsed: dict[str, Any]) -> None:
         ("post_jurnal", ["clean_duplicate_notas"]),
     ]
     assert {task["rule"] for task in posting["tasks"]} == {"none_failed"}, "a skip before a step lets it pass"
+
+
+def test_a_fused_posting_is_one_task_with_the_time_and_the_words_of_all_its_steps(parsed: dict[str, Any]) -> None:
+    (posting,) = [dag for dag in parsed["dags"] if dag["id"] == "opname_posting"]
+    (fused,) = [dag for dag in parsed["dags"] if dag["id"] == "fused"]
+
+    (task,) = fused["tasks"]
+    assert (task["id"], task["upstream"]) == ("compute_variance_to_post_jurnal", [])
+    assert task["timeout"] == sum(one["timeout"] for one in posting["tasks"])
+    assert all(one["doc"] in task["doc"] for one in posting["tasks"])
+    assert all(f"**{one['id']}**" in task["doc"] for one in posting["tasks"])
 
 
 def test_the_example_says_at_each_task_what_it_waits_for(parsed: dict[str, Any]) -> None:

@@ -33,6 +33,12 @@ def test_the_time_for_a_decision_has_a_unit(text: str, span: timedelta) -> None:
     assert (settings.approval_timeout, settings.allow_self_approval) == (span, True)
 
 
+@pytest.mark.parametrize("text", ["", "one", "Fused", "fused "])
+def test_the_tasks_of_a_posting_are_one_of_two_words(text: str) -> None:
+    with pytest.raises(SettingsError, match=r"EVEREST_POSTING_TASKS=.*per_step or fused"):
+        Settings.from_environment({"EVEREST_POSTING_TASKS": text})
+
+
 def test_everything_that_is_wrong_is_named_at_once() -> None:
     for text in ("", "14", "0d", "-3d", "2w", "1.5d"):
         env = {"EVEREST_APPROVAL_TIMEOUT": text, "EVEREST_ALLOW_SELF_APPROVAL": "yes"}

@@ -11,10 +11,11 @@ from everest.workflow.definition import Definition
 
 DOC = """Posts one authorised stock count (nota) into the journal and the stock card.
 
-Each task is one database transaction. Clearing a failed task tries it again; a task that has done its work is never
-done twice. A count with late movements or values above the limits ends its DAG run after the first task, green, and
-waits for a person (`python -m everest approvals`); the answer begins the next DAG run. What a document's status is, and
-why, stands in `rabbit_publish_shadow`; `python -m everest status NOTA` shows it.
+Each step is one database transaction, and a task of its own unless the site has them fused. Clearing a failed task
+tries it again; a step that has done its work is never done twice. A count with late movements or values above the
+limits ends its DAG run after the first step, green, and waits for a person (`python -m everest approvals`); the answer
+begins the next DAG run. What a document's status is, and why, stands in `rabbit_publish_shadow`;
+`python -m everest status NOTA` shows it.
 """
 
 REVERSAL_DOC = """Reverses one posted stock count (nota): journal and stock card, mirrored, as a document of its own.
@@ -25,12 +26,13 @@ transaction. Clearing it after a failure tries again; a posting is reversed once
 
 
 def post_opname(settings: Settings) -> Definition:
-    """The definition for a site's settings (tries of a step, longest try)."""
+    """The definition for a site's settings (tasks, tries of a step, longest try)."""
     return (
         workflow("opname_posting", version="1", doc=DOC)
         .then(compute_variance, timeout=settings.step_timeout)
         .then(clean_duplicate_notas, timeout=settings.step_timeout)
         .then(post_jurnal, timeout=settings.step_timeout)
+        .tasks(settings.posting_tasks)
         .max_attempts(settings.max_attempts)
         # A document that is changed again and again while it is posted goes back about twenty times, then it fails.
         .max_transitions(60)

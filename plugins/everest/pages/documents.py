@@ -14,6 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from everest import attempts, preview, reports, reversal
 from everest.errors import DatabaseError, EverestError
 from everest.opname.count import check_document
+from everest.opname.workflow import POST_OPNAME, REVERSE_OPNAME
 from everest.pages import charts, downloads, params, second_look, store, view
 from everest.pages.access import Permission, Person
 from everest.pages.guard import GuardedRoute, form, needs, person
@@ -207,6 +208,7 @@ def _summary(request: Request, tx: UnitOfWork, doc: dict[str, Any]) -> dict[str,
     address = f"{view.base_of(request)}/documents/{doc['shadow_id']}?tab=lines&search="
     return {
         "sums": sums,
+        "task": _task_of(doc["current_step"]),
         "staged": QUERIES.count_staged(tx.conn, header_id=doc["header_id"] or 0, search=None),
         "chart": charts.largest(surplus, shortage, address, view.language_of(request)),
         "problems": doc["problems"][:PROBLEMS_SHOWN],
@@ -214,6 +216,14 @@ def _summary(request: Request, tx: UnitOfWork, doc: dict[str, Any]) -> dict[str,
         "hints": (found := second_look.line_hints(tx, doc))[:HINTS_SHOWN],
         "hint_count": len(found),
     }
+
+
+def _task_of(step: str | None) -> str | None:
+    """The Airflow task whose log tells about a document's current step."""
+    for definition in (POST_OPNAME, REVERSE_OPNAME):
+        if step in [one.name for one in definition.steps]:
+            return definition.task_of(str(step))
+    return step
 
 
 def _lines(request: Request, tx: UnitOfWork, doc: dict[str, Any]) -> dict[str, Any]:

@@ -56,8 +56,7 @@ def _render(definition: Definition, steps: list[Step]) -> Any:
         doc = "\n\n".join(f"**{one.name}**: {one.doc}" for one in steps)
         timeouts = [one.timeout for one in steps if one.timeout]
         limit = sum(timeouts, timedelta()) if len(timeouts) == len(steps) else None
-        names = [one.name for one in steps]
-        return _operator(definition, f"{names[0]}_to_{names[-1]}", names, doc, limit)
+        return _operator(definition, definition.task_of(step.name), [one.name for one in steps], doc, limit)
     match step:
         case d.Parallel():
             with TaskGroup(step.name, tooltip=step.doc) as group:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from everest.workflow import definition as d
 from everest.workflow.definition import Handler, Options, Priority
@@ -80,7 +80,7 @@ class WorkflowOptions:
         """Workflows that start_workflows may start in all."""
         return self._set(max_started_workflows=limit)
 
-    def tasks(self, how: Literal["per_step", "fused"]) -> Self:
+    def tasks(self, how: d.Tasks) -> Self:
         """ "fused": consecutive plain steps share one Airflow task, each with its own commit."""
         return self._set(tasks=how)
 

@@ -40,6 +40,7 @@ WAIT_FOR_DECISION = "_wait_for_decision"
 Mode = Literal["all", "any", "first_success", "quorum"]
 SignalKind = Literal["signal", "approval", "input", "decision"]
 Priority = Literal["low", "normal", "high", "urgent"]
+Tasks = Literal["per_step", "fused"]
 
 PRIORITY_WEIGHT: Mapping[Priority, int] = {"low": 1, "normal": 10, "high": 100, "urgent": 1000}
 
@@ -266,7 +267,7 @@ class Options:
     max_for_each_items: int | None = None
     max_state_bytes: int | None = None
     max_started_workflows: int | None = None
-    tasks: Literal["per_step", "fused"] = "per_step"
+    tasks: Tasks = "per_step"
 
 
 # How a definition is run rather than what it means: changing these must not strand the runs that are on their way.
@@ -304,6 +305,15 @@ class Definition:
             else:
                 groups.append([step])
         return groups
+
+    def task_of(self, step_name: str) -> str:
+        """The id of the Airflow task that runs a step: its name, or those of the first and the last of a fused task."""
+        names = next(names for names in self._task_names() if step_name in names)
+        return names[0] if len(names) == 1 else f"{names[0]}_to_{names[-1]}"
+
+    def _task_names(self) -> Iterator[list[str]]:
+        for steps in self.grouped():
+            yield [step.name for step in steps]
 
     def key(self, payload: Mapping[str, Any]) -> str | None:
         """The idempotency key of a payload, None when the definition has none. Raises DefinitionError."""
