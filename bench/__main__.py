@@ -25,7 +25,7 @@ from stack.layout import Layout, StackError
 
 RESULTS = Path(__file__).with_name("results")
 TABLE_WIDTH = 150
-ALL = ("P1", "P2", "P3", "P4", "P5", "P7", "P8", "P9", "P10", "P11")
+ALL = ("P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9", "P10", "P11", "P12", "P13")
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -61,8 +61,8 @@ def benchmarks(wanted: set[str], smoke: bool) -> Iterator[tuple[str, Callable[[]
             from bench import arithmetic
 
             yield "P3", lambda: arithmetic.p3(smoke)
-        if wanted & {"P2", "P9", "P11"}:
-            from bench import items, posting, server, steps
+        if wanted & {"P2", "P9", "P11", "P13"}:
+            from bench import bursts, items, posting, server, steps
 
             own = servers.enter_context(server.running(layout))
             if "P2" in wanted:
@@ -72,12 +72,18 @@ def benchmarks(wanted: set[str], smoke: bool) -> Iterator[tuple[str, Callable[[]
             if "P11" in wanted:
                 yield "P11", lambda: steps.p11(own, smoke)
                 yield "P11-items", lambda: items.p11_items(own, smoke)
+            if "P13" in wanted:
+                yield "P13", lambda: bursts.p13(mysql_url(), layout, own, smoke)
             servers.pop_all().close()
         if "P1" in wanted:
             from bench import schema, web_path
 
             with schema.private_schema(mysql_url()) as url:
                 yield "P1", lambda: web_path.p1(url, smoke)
+        if "P6" in wanted:
+            from bench import environment
+
+            yield "P6", lambda: environment.p6(layout, smoke)
         if "P7" in wanted:
             from bench import handling
 
@@ -90,6 +96,10 @@ def benchmarks(wanted: set[str], smoke: bool) -> Iterator[tuple[str, Callable[[]
             from bench import pipeline
 
             yield "P4, P5", lambda: pipeline.p4_and_p5(mysql_url(), layout, smoke, wanted)
+        if "P12" in wanted:
+            from bench import bursts
+
+            yield "P12", lambda: bursts.p12(mysql_url(), layout, smoke)
         if "P10" in wanted:
             from bench import waiting
 

@@ -10,20 +10,18 @@ the same broker and the same stub: publish, get, one POST over a connection that
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import statistics
 import threading
 import time
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pika
 
-from bench import stub
+from bench import cpu, stub
 from bench.measure import Result, Run, percentile, show, spread
 from bench.schema import private_schema
 from everest.settings import MysqlUrl
@@ -70,7 +68,7 @@ class Clocks:
 def p7(server: MysqlUrl, smoke: bool) -> list[Result]:
     documents, rounds = (2, 1) if smoke else (DOCUMENTS, ROUNDS)
     clocks = Clocks()
-    arrival, end, floors, cpu = [], [], [], []
+    arrival, end, floors, used = [], [], [], []
     with private_schema(server) as url, stub.vhost() as amqp_url, stub.airflow(_accept) as airflow_url:
         jobs = stub.write_jobs(url, documents * rounds + 1)
         with (
@@ -86,9 +84,9 @@ def p7(server: MysqlUrl, smoke: bool) -> list[Result]:
             _floor(channel, client, queue)
             for _ in range(rounds):
                 for _ in range(documents):
-                    busy = _cpu_seconds(process.pid)
+                    busy = cpu.of_process(process.pid)
                     spans = _ours(channel, database, clocks, *jobs.pop(), seconds=rng.uniform(*RUN_SECONDS))
-                    cpu.append(_cpu_seconds(process.pid) - busy)
+                    used.append(cpu.of_process(process.pid) - busy)
                     arrival.append(spans[0] * 1000)
                     end.append(spans[1] * 1000)
                     floors.append(_floor(channel, client, queue) * 1000)
@@ -109,7 +107,7 @@ def p7(server: MysqlUrl, smoke: bool) -> list[Result]:
             note=(
                 f"message to trigger {show(statistics.median(arrival))} ms ({spread(arrival)}), end to ack"
                 f" {show(statistics.median(end))} ms ({spread(end)}), p95 of both {show(percentile(both, 0.95))} ms;"
-                f" {show(statistics.mean(cpu) * 1000)} CPU-ms of the consumer per document,"
+                f" {show(statistics.mean(used) * 1000)} CPU-ms of the consumer per document,"
                 f" runs of {RUN_SECONDS[0]:g} to {RUN_SECONDS[1]:g} s"
             ),
         )
@@ -150,9 +148,3 @@ def _floor(channel: Any, client: httpx.Client, queue: str) -> float:
     client.post("/api/v2/dags/x/dagRuns", content=got).raise_for_status()
     channel.basic_ack(method.delivery_tag)
     return time.perf_counter() - began
-
-
-def _cpu_seconds(pid: int) -> float:
-    """User and system time of one process."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

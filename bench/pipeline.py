@@ -11,13 +11,12 @@ from __future__ import annotations
 import re
 import statistics
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 from bench import documents
-from bench.airflow import RUN_SECONDS, Airflow, with_empty_dag
+from bench.airflow import EMPTY_DAG, POSTING_DAG, RUN_SECONDS, Airflow, burst, with_dags
 from bench.measure import Result, Run, against_floor, side_by_side, spread
 from everest.bootstrap import database
 from everest.intake.submit import Submitted, submit
@@ -27,9 +26,6 @@ from stack.layout import Layout
 
 BURST, BURST_PAIRS, LINES = 60, 5, 5
 SINGLE_PAIRS = 9
-TRIGGERING_THREADS = 4
-"""As many as the stack's consumer has workers."""
-
 ACKED = re.compile(r"^(\S+ \S+) .*acked: shadow row (\d+) is COMPLETED")
 REFUSED = re.compile(r"dead-lettered: shadow row (\d+) ")
 
@@ -82,34 +78,39 @@ class Pipeline:
         self.from_commit: list[float] = []
         documents.add_warehouses(url)
 
-    def documents(self, count: int) -> float:
-        """Seconds from the first message in the queue to the last acknowledgement."""
+    def documents(self, count: int, lines: int = LINES, dag: str = POSTING_DAG) -> float:
+        """Seconds from the first message in the queue to the last acknowledgement. dag: which of the DAGs of the
+        posting the documents go through."""
         self._airflow.wait_until_idle()
         log = ConsumerLog(self._log_file)
         submissions = []
         for _ in range(count):
             self._next += 1
             nota = f"BENCH-{self._session}-{self._next}"
-            submissions.append(documents.submission(nota, documents.lines(LINES, self._next, prefix=nota)))
+            submissions.append(documents.submission(nota, documents.lines(lines, self._next, prefix=nota)))
         units = database(self._url)
         try:
             # One commit: the messages are due at once, and the submitting does not overlap what is measured.
             with units.transaction() as tx:
                 jobs = [submit(tx, each, documents.AUTHORITY) for each in submissions]
+                shadow_ids = {job.shadow_id for job in jobs if isinstance(job, Submitted)}
+                if dag != POSTING_DAG:
+                    _send_through(tx.conn, dag, shadow_ids)
             committed = datetime.now(UTC)
         finally:
             units.close()
-        shadow_ids = {job.shadow_id for job in jobs if isinstance(job, Submitted)}
         last = log.acked(shadow_ids)
         self.from_commit.append((last - committed).total_seconds())
-        return (last - self._check(shadow_ids)).total_seconds()
+        return (last - self._check(shadow_ids, lines, dag)).total_seconds()
 
-    def _check(self, shadow_ids: set[int]) -> datetime:
-        """All are posted; returns when the first message was published."""
+    def _check(self, shadow_ids: set[int], lines: int, dag: str) -> datetime:
+        """All are posted, each in one run of that DAG; returns when the first message was published."""
         ids = tuple(shadow_ids)
         with closing(store.connect(self._url)) as conn, conn.cursor() as cursor:
             cursor.execute(
-                "SELECT COUNT(*) FROM posting_sets WHERE shadow_id IN %s AND baris_selisih = %s", (ids, LINES)
+                "SELECT COUNT(*) FROM posting_sets p JOIN rabbit_publish_shadow s ON s.id = p.shadow_id"
+                " WHERE p.shadow_id IN %s AND p.baris_selisih = %s AND s.dag_id = %s AND s.n = 1",
+                (ids, lines, dag),
             )
             (posted,) = cursor.fetchone()
             cursor.execute("SELECT MIN(published_at) FROM outbox WHERE shadow_id IN %s", (ids,))
@@ -120,21 +121,24 @@ class Pipeline:
 
     def empty_runs(self, count: int) -> float:
         """Seconds from the first POST to the end of the last run."""
-        self._airflow.wait_until_idle()
         self._next += 1
-        prefix = f"bench_{self._session}_{self._next}_"
-        began = datetime.now(UTC)
-        with ThreadPoolExecutor(TRIGGERING_THREADS) as pool:
-            list(pool.map(self._airflow.trigger, [f"{prefix}{number}" for number in range(count)]))
-        self._airflow.wait_until_idle()
-        ended = self._airflow.ended(prefix)
-        if len(ended) != count:
-            raise RuntimeError(f"{len(ended)} of {count} empty runs are known to Airflow")
-        return (max(ended) - began).total_seconds()
+        return burst(self._airflow, EMPTY_DAG, f"bench_{self._session}_{self._next}_", count)
+
+
+def _send_through(conn: store.Connection, dag: str, shadow_ids: set[int]) -> None:
+    """The announced runs are runs of that DAG: of the same workflow and version, so it takes them."""
+    with conn.cursor() as cursor:
+        for statement in (
+            "UPDATE workflow_runs SET dag_id = %s WHERE carrier_shadow_id IN %s",
+            "UPDATE rabbit_publish_shadow SET dag_id = %s WHERE id IN %s",
+            "UPDATE outbox SET body = JSON_SET(body, '$.dag_id', %s) WHERE shadow_id IN %s",
+        ):
+            if cursor.execute(statement, (dag, tuple(shadow_ids))) != len(shadow_ids):
+                raise RuntimeError(f"not one row for each document: {statement}")
 
 
 def p4_and_p5(url: MysqlUrl, layout: Layout, smoke: bool, wanted: set[str]) -> list[Result]:
-    with with_empty_dag(layout) as airflow:
+    with with_dags(layout, EMPTY_DAG) as airflow:
         pipeline = Pipeline(url, airflow, layout)
         for _ in range(1 if smoke else 3):  # every worker process has imported what it needs
             pipeline.documents(2 if smoke else 8)

@@ -105,6 +105,10 @@ class Core:
             raise RuntimeError(f"transaksi {transaksi_id}: {values} values of {lines}, {cards} cards of {varying}")
         return int(values) + int(cards)
 
+    def load_rows(self) -> int:
+        """How many rows `load` loads."""
+        return self.posted[-1][1]
+
     def load(self) -> Cost:
         """LOAD DATA of the newest posted document's rows."""
         transaksi_id, expected = self.posted[-1]

@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from bench import documents
-from bench.airflow import with_empty_dag
+from bench.airflow import EMPTY_DAG, with_dags
 from bench.measure import Result, Run, spread
 from bench.pipeline import Pipeline
 from everest.bootstrap import database
@@ -31,7 +31,7 @@ WAREHOUSE = "BENCH-TUNGGU"
 
 def p10(url: MysqlUrl, layout: Layout, smoke: bool) -> list[Result]:
     count, documents_each = (5, 1) if smoke else (WAITING, DOCUMENTS)
-    with with_empty_dag(layout) as airflow:
+    with with_dags(layout, EMPTY_DAG) as airflow:
         pipeline = Pipeline(url, airflow, layout)
         for _ in range(1 if smoke else 3):  # every worker process has imported what it needs
             pipeline.documents(2 if smoke else 8)

@@ -13,8 +13,8 @@ from tests.acceptance.test_flow import QUEUE, assert_posted_once, count
 from tests.builders import Document
 
 
-def surprising(live: Live) -> Document:
-    """Announced by a foreign message; a receipt dated before its snapshot was entered behind it."""
+def late(live: Live) -> Document:
+    """Nothing is published yet; a receipt dated before its snapshot was entered behind it."""
     lines = count()
     now = datetime.now(UTC)
     snapshot = now - timedelta(hours=2)
@@ -23,6 +23,12 @@ def surprising(live: Live) -> Document:
         dated = (snapshot - timedelta(hours=1)).astimezone(builders.WIB).replace(tzinfo=None)
         kode = str(lines[0].kode_barang)
         builders.movement(conn, kode, masuk="4", nomer_nota="BELI-77", sumber="BELI", tanggal_wib=dated, created_at=now)
+    return document
+
+
+def surprising(live: Live) -> Document:
+    """The same, announced by a foreign message."""
+    document = late(live)
     live.publish(document.message)
     return document
 
@@ -38,9 +44,9 @@ def everest(live: Live, *words: str) -> dict[str, Any]:
     return answer
 
 
-def tasks_of(live: Live, dag_run_id: str) -> dict[str, str]:
+def tasks_of(live: Live, dag_run_id: str, dag: str = "opname_posting") -> dict[str, str]:
     with live.airflow() as airflow:
-        url = f"/dags/opname_posting/dagRuns/{dag_run_id}/taskInstances"
+        url = f"/dags/{dag}/dagRuns/{dag_run_id}/taskInstances"
         found = airflow.get(url).raise_for_status().json()["task_instances"]
     return {task["task_id"]: task["state"] for task in found}
 

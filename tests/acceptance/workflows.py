@@ -36,6 +36,12 @@ ONE_AT_A_TIME = workflow("test_one_at_a_time").then(post_at_once).idempotency_ke
 NEVER_IN_TIME = (
     workflow("test_never_in_time").then(oversleep, timeout=TIMEOUT).idempotency_key("{transaksi_id}").build()
 )
-HURRIED_POSTING = replace(post_opname(Settings(step_timeout=TIMEOUT)), name="test_hurried_posting")
+HURRIED_POSTING = replace(
+    post_opname(Settings(step_timeout=TIMEOUT)), name="test_hurried_posting", dag_id="test_hurried_posting"
+)
+FUSED_POSTING = replace(post_opname(Settings(posting_tasks="fused")), dag_id="test_fused_posting")
+"""The posting itself, as a site with EVEREST_POSTING_TASKS=fused has it, in a DAG beside the stack's."""
 
-WORKFLOWS = {definition.name: definition for definition in (ONE_AT_A_TIME, NEVER_IN_TIME, HURRIED_POSTING)}
+WORKFLOWS = {
+    definition.dag_id: definition for definition in (ONE_AT_A_TIME, NEVER_IN_TIME, HURRIED_POSTING, FUSED_POSTING)
+}

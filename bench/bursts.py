@@ -1,0 +1,76 @@
+"""P12 and P13: what a site with many small documents gains by fused tasks, and how fast large documents are.
+
+P12 sends the same burst through the posting's two shapes in turn: a task for each step, and one task for all three
+(EVEREST_POSTING_TASKS=fused, here as a DAG beside the stack's own). P13 sends large documents through the stack as it
+is, and measures beside it what LOAD DATA brings into the same tables, on the server that P2 uses, with the stack's
+settings. Everything is posted into the stack's own books, where it stays.
+"""
+
+from __future__ import annotations
+
+import statistics
+
+from bench.airflow import FUSED_DAG, with_dags
+from bench.measure import Result, Run, against_floor, show, side_by_side, spread
+from bench.pipeline import BURST, LINES, Pipeline
+from bench.posting import Core
+from bench.server import BenchServer
+from everest.settings import MysqlUrl
+from stack.layout import Layout
+
+PAIRS = 5
+DOCUMENTS, DOCUMENT_LINES = 12, 10_000
+
+
+def p12(url: MysqlUrl, layout: Layout, smoke: bool) -> list[Result]:
+    burst, pairs = (3, 1) if smoke else (BURST, PAIRS)
+    with with_dags(layout, FUSED_DAG) as airflow:
+        pipeline = Pipeline(url, airflow, layout)
+        for _ in range(1 if smoke else 3):  # every worker process has imported what it needs
+            pipeline.documents(2 if smoke else 8)
+            pipeline.documents(2 if smoke else 8, dag=FUSED_DAG)
+        seconds = side_by_side(
+            pairs, lambda _: pipeline.documents(burst, dag=FUSED_DAG), lambda _: pipeline.documents(burst)
+        )
+    return [
+        against_floor(
+            "P12",
+            f"pipeline throughput with one task for all steps: {burst} documents of {LINES} lines",
+            "documents/s",
+            "P4: the same with one task for each step",
+            [Run(burst / fused, burst / each) for fused, each in seconds],
+            must=2,
+            aim=3,
+            larger_is_better=True,
+            note="seconds per burst " + " against ".join(spread(side) for side in zip(*seconds, strict=True)),
+        )
+    ]
+
+
+def p13(url: MysqlUrl, layout: Layout, server: BenchServer, smoke: bool) -> list[Result]:
+    documents, lines, pairs = (2, 300, 1) if smoke else (DOCUMENTS, DOCUMENT_LINES, PAIRS)
+    core = Core(server)
+    try:
+        core.post(lines)  # the rows that are loaded
+        rows = core.load_rows()
+        with with_dags(layout) as airflow:
+            pipeline = Pipeline(url, airflow, layout)
+            for _ in range(1 if smoke else 2):
+                pipeline.documents(4)
+            seconds = side_by_side(pairs, lambda _: pipeline.documents(documents, lines), lambda _: core.load().seconds)
+    finally:
+        core.close()
+    whole = [ours for ours, _ in seconds]
+    return [
+        against_floor(
+            "P13",
+            f"large documents through the pipeline: {documents} of {lines:,} lines",
+            "lines/s",
+            "LOAD DATA of one document's rows, two for each line, in rows/s",
+            [Run(documents * lines / ours, rows / floor) for ours, floor in seconds],
+            must=0.3,
+            aim=0.6,
+            larger_is_better=True,
+            note=f"seconds per burst {spread(whole)}, {show(documents / statistics.median(whole))} documents/s",
+        )
+    ]
