@@ -13,7 +13,7 @@ from pathlib import Path
 from stack.layout import Layout, StackError
 
 OLDEST_POSTGRESQL = 15
-TASKS_PER_CORE = 2
+SLOTS_PER_CORE = 4
 CAP_DAC_OVERRIDE = 1
 CAP_DAC_READ_SEARCH = 2
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -42,8 +42,9 @@ def postgresql_bin() -> Path | None:
 
 
 def parallelism(cores: int | None = None) -> int:
-    """Task processes at once: 4 on two cores, never more than 6 (measured: more only make each other slower)."""
-    return min(6, max(4, TASKS_PER_CORE * (cores or os.cpu_count() or 2)))
+    """Slots for task processes: 8 on two cores, never more than 12. More than can run, because a task that has ended
+    often keeps its slot for up to a second: its supervisor misses the end of the process and looks again only then."""
+    return min(12, max(4, SLOTS_PER_CORE * (cores or os.cpu_count() or 2)))
 
 
 def fake_clock() -> Path | None:
