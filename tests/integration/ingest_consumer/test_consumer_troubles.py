@@ -398,6 +398,30 @@ def test_a_killed_consumers_run_is_found_by_the_next(
     assert len(airflow.runs) == 1
 
 
+def test_two_consumers_share_the_queue_and_what_a_killed_one_held_is_finished_by_the_other(
+    vhost: Vhost, rows: Rows, airflow: FakeAirflow, process: Process
+) -> None:
+    vhost.declare()
+    shadow_ids = [rows.ours(5100 + number, f"SO-{number}") for number in range(3)]
+    first, second = (process("consume", "--workers", "1") for _ in range(2))
+    for shadow_id in shadow_ids[:2]:
+        vhost.publish(rows.body(shadow_id))
+    for shadow_id in shadow_ids[:2]:
+        at_work(rows, airflow, shadow_id)  # one worker each: both consumers have one
+
+    first.kill()
+    first.wait(30)
+    vhost.publish(rows.body(shadow_ids[2]))
+    for shadow_id in shadow_ids[:2]:
+        rows.end(shadow_id, "COMPLETED")
+    at_work(rows, airflow, shadow_ids[2])
+    rows.end(shadow_ids[2], "COMPLETED")
+
+    assert vhost.finished() == []
+    assert second.poll() is None
+    assert len(airflow.runs) == 3, "no run was begun twice"
+
+
 def test_sigterm_gives_back_what_is_at_work_and_exits_0(
     vhost: Vhost, rows: Rows, airflow: FakeAirflow, process: Process, held: Callable[[], int]
 ) -> None:
