@@ -26,13 +26,15 @@ from stack.layout import Layout, StackError
 RESULTS = Path(__file__).with_name("results")
 TABLE_WIDTH = 150
 ALL = ("P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9", "P10", "P11", "P12", "P13")
+NAMED = ("P14",)
+"""Only when they are named: they switch the stack over to another shape, and back."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("wanted", nargs=-1, type=click.Choice(ALL))
+@click.argument("wanted", nargs=-1, type=click.Choice((*ALL, *NAMED)))
 @click.option("--smoke", is_flag=True, help="Small and once: does it work? Times are not judged or kept.")
 def main(wanted: tuple[str, ...], smoke: bool) -> None:
-    """Measures the product beside its floors. All benchmarks unless some are named. Needs the stack: `make up`."""
+    """Measures the product beside its floors. All benchmarks (but P14) unless some are named. Needs the stack: `make up`."""
     console = Console()
     if not console.is_terminal:
         console = Console(width=TABLE_WIDTH)
@@ -104,6 +106,10 @@ def benchmarks(wanted: set[str], smoke: bool) -> Iterator[tuple[str, Callable[[]
             from bench import waiting
 
             yield "P10", lambda: waiting.p10(mysql_url(), layout, smoke)
+        if "P14" in wanted:
+            from bench import celery_workers
+
+            yield "P14", lambda: celery_workers.p14(mysql_url(), layout, smoke)
 
 
 def table(results: Sequence[Result], smoke: bool) -> Table:

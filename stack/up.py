@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -19,6 +20,7 @@ from stack import airflow, manager, ports, processes, servers
 from stack.layout import Layout, StackError, write_private
 from stack.ports import Ports
 from stack.programs import Overrides, Stack
+from stack.shape import Shape
 from stack.shell import write_env_file
 
 Check = Callable[[Stack], str | None]  # None when it works, else what is in the way
@@ -28,13 +30,14 @@ POLL_SECONDS = 0.2
 DEATHS = 4  # so often may a program end before it is said that it does not start
 
 
-def up(layout: Layout, overrides: Overrides | None = None) -> None:
-    """overrides: variables by program, until the next `up`. Raises StackError with a sentence that says what to do."""
+def up(layout: Layout, overrides: Overrides | None = None, shape: Shape | None = None) -> None:
+    """As this shell wants it. overrides: variables by program, until the next `up`. shape: nothing is asked of the
+    shell, the stack stays as it is but in that shape. Raises StackError with a sentence that says what to do."""
     began = time.monotonic()
     layout.make_folders()
     with _alone(layout):
         earlier = Ports.load(layout.ports_file)
-        stack = Stack.choose(layout, overrides=overrides)
+        stack = Stack.choose(layout, overrides=overrides) if shape is None else replace(Stack.open(layout), shape=shape)
         if manager.is_answering(layout):
             if earlier != stack.ports:
                 raise StackError("the stack runs on other ports: `make down`, then `make up` with the new ones")

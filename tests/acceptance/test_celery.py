@@ -5,11 +5,9 @@ Switches the stack over and back again, so each test here begins with workers th
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,8 +15,8 @@ import pytest
 from stack import manager
 from stack.layout import Layout
 from stack.programs import Stack
-from stack.shape import Shape
-from tests.acceptance.live import ROOT, Live, until
+from stack.up import up
+from tests.acceptance.live import Live, until
 from tests.acceptance.test_flow import assert_posted_once, count
 from tests.acceptance.test_kills import open_ones
 
@@ -26,27 +24,12 @@ WORKERS = 2
 OTHERS = 6
 
 
-def up(shape: Shape) -> None:
-    said = {"EXECUTOR": shape.executor, "CONSUMERS": str(shape.consumers), "STANDBY": str(int(shape.standby))}
-    if shape.is_celery:
-        said["WORKERS"] = str(shape.workers)
-    done = subprocess.run(
-        [sys.executable, "-m", "stack", "up"],
-        env=os.environ | {f"EVEREST_STACK_{name}": value for name, value in said.items()},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-
-
 @pytest.fixture(scope="module")
 def celery(live: Live) -> Iterator[Live]:
     before = Stack.open(Layout.here()).shape
-    up(Shape("celery", workers=WORKERS, consumers=before.consumers, standby=before.standby))
+    up(Layout.here(), shape=replace(before, executor="celery", workers=WORKERS))
     yield live
-    up(before)
+    up(Layout.here(), shape=before)
 
 
 def worker_of(pid: int) -> str:
