@@ -34,7 +34,7 @@ NAMED = ("P14",)
 @click.argument("wanted", nargs=-1, type=click.Choice((*ALL, *NAMED)))
 @click.option("--smoke", is_flag=True, help="Small and once: does it work? Times are not judged or kept.")
 def main(wanted: tuple[str, ...], smoke: bool) -> None:
-    """Measures the product beside its floors. All benchmarks (but P14) unless some are named. Needs the stack: `make up`."""
+    """Measures the product beside its floors: all but P14 unless some are named. Needs the stack: `make up`."""
     console = Console()
     if not console.is_terminal:
         console = Console(width=TABLE_WIDTH)
