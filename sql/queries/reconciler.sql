@@ -2,6 +2,9 @@
 -- run row (or takes the shadow row by CAS) and asks again whether the row is still as it was seen.
 -- Only carrier rows, or rows without a workflow, are looked at: the other rows of a workflow share the carrier's end.
 
+-- "For a while" is meant in both directions: a row with an instant in the future was written by a clock that was ahead
+-- and has been set right since. It would else be left alone until that hour, or year, comes.
+
 -- name: owns_lock(name)$
 SELECT COALESCE(IS_USED_LOCK(:name) = CONNECTION_ID(), 0);
 
@@ -18,11 +21,14 @@ SET SESSION wait_timeout = :seconds;
 -- is_overdue: no consumer holds a delivery for it any more, so a run that Airflow does not know will not come.
 -- Whatever the workflow's status: a DAG run can die on its way back into a wait, and under a pause.
 SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.workflow_id, r.workflow, s.worker_status, s.worker_at,
-       s.dag_id, s.dag_run_id, s.n, s.worker_at < UTC_TIMESTAMP(6) - INTERVAL :hold_limit_s SECOND AS is_overdue
+       s.dag_id, s.dag_run_id, s.n,
+       s.worker_at NOT BETWEEN UTC_TIMESTAMP(6) - INTERVAL :hold_limit_s SECOND
+                       AND UTC_TIMESTAMP(6) + INTERVAL :hold_limit_s SECOND AS is_overdue
 FROM rabbit_publish_shadow s
 LEFT JOIN workflow_runs r ON r.id = s.workflow_id
 WHERE s.worker_status = 'PROCESSING' AND s.worker_at >= :after_at
-  AND s.worker_at <= UTC_TIMESTAMP(6) - INTERVAL :quiet_s SECOND
+  AND (s.worker_at <= UTC_TIMESTAMP(6) - INTERVAL :quiet_s SECOND
+       OR s.worker_at > UTC_TIMESTAMP(6) + INTERVAL :quiet_s SECOND)
   AND (s.worker_at > :after_at OR s.id > :after_id)
   AND s.dag_run_id IS NOT NULL
   AND (s.workflow_id IS NULL
@@ -38,7 +44,8 @@ SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.workflow_id, r.workflo
 FROM rabbit_publish_shadow s
 LEFT JOIN workflow_runs r ON r.id = s.workflow_id
 WHERE s.worker_status = 'FAILED' AND s.dead_lettered_at IS NULL AND (s.error_code IS NULL OR s.error_code <> 403)
-  AND (s.worker_at IS NULL OR s.worker_at <= UTC_TIMESTAMP(6) - INTERVAL :after_s SECOND)
+  AND (s.worker_at IS NULL OR s.worker_at <= UTC_TIMESTAMP(6) - INTERVAL :after_s SECOND
+       OR s.worker_at > UTC_TIMESTAMP(6) + INTERVAL :after_s SECOND)
   AND (s.workflow_id IS NULL OR (r.status = 'failed' AND r.carrier_shadow_id = s.id))
 ORDER BY s.worker_at, s.id
 LIMIT :batch;
@@ -53,15 +60,19 @@ FROM rabbit_publish_shadow s
 LEFT JOIN workflow_runs r ON r.id = s.workflow_id
 WHERE s.worker_status = 'PENDING' AND s.dead_lettered_at IS NULL
   AND (s.worker_at <= UTC_TIMESTAMP(6) - INTERVAL :lost_after_s SECOND
+       OR s.worker_at > UTC_TIMESTAMP(6) + INTERVAL :lost_after_s SECOND
        OR (s.worker_at IS NULL AND s.created_at <= :foreign_before))
-  AND (s.requeued_at IS NULL OR s.requeued_at <= UTC_TIMESTAMP(6) - INTERVAL :requeue_every_s SECOND)
+  AND (s.requeued_at IS NULL OR s.requeued_at <= UTC_TIMESTAMP(6) - INTERVAL :requeue_every_s SECOND
+       OR s.requeued_at > UTC_TIMESTAMP(6) + INTERVAL :requeue_every_s SECOND)
   AND ((s.workflow_id IS NULL AND s.transaksi_id IS NOT NULL)
        OR (r.status IN ('running', 'waiting_for_signal', 'waiting_for_workflows')
            AND r.carrier_shadow_id = s.id AND r.dag_run_id = s.dag_run_id))
   AND NOT EXISTS (
       SELECT 1 FROM outbox o
       WHERE o.shadow_id = s.id
-        AND (o.published_at IS NULL OR o.published_at > UTC_TIMESTAMP(6) - INTERVAL :lost_after_s SECOND)
+        AND ((o.published_at IS NULL AND o.created_at <= UTC_TIMESTAMP(6) + INTERVAL 1 MINUTE)
+             OR o.published_at BETWEEN UTC_TIMESTAMP(6) - INTERVAL :lost_after_s SECOND
+                                   AND UTC_TIMESTAMP(6) + INTERVAL :lost_after_s SECOND)
   )
 ORDER BY s.requeued_at, s.worker_at, s.id
 LIMIT :batch;
@@ -90,7 +101,11 @@ WHERE id = :shadow_id AND worker_status = :worker_status AND worker_at <=> :work
 FOR UPDATE;
 
 -- name: has_unsent(shadow_id)$
-SELECT EXISTS (SELECT 1 FROM outbox WHERE shadow_id = :shadow_id AND published_at IS NULL);
+-- Not one that a clock ahead of time has put far into the future: it comes too late, and finds its run.
+SELECT EXISTS (
+    SELECT 1 FROM outbox
+    WHERE shadow_id = :shadow_id AND published_at IS NULL AND created_at <= UTC_TIMESTAMP(6) + INTERVAL 1 MINUTE
+);
 
 -- name: count_requeue(shadow_id, worker_at, dag_run_id, requeued_at)!
 -- The right to send a lost message again, for whoever wins it.

@@ -32,6 +32,13 @@ def test_a_failure_that_no_consumer_rejected_gets_its_letter_and_its_mark_togeth
     assert announces_same_run(message, row)
 
 
+def test_a_failure_of_an_hour_that_is_still_to_come_gets_its_letter_now(world: World) -> None:
+    world.failed(DocumentRefused("harga kosong"))
+    world.age(-timedelta(hours=1))
+
+    assert world.reconciler().round() == 1
+
+
 def test_a_handed_over_message_is_the_letter_as_it_came(world: World) -> None:
     ticket = world.claimed(world.sent())
     assert jobs.hand_over(world.conn, ticket.shadow_id, ticket.dag_run_id, '{"as": "it came"}')

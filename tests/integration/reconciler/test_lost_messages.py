@@ -37,6 +37,21 @@ def test_a_message_that_is_nowhere_is_sent_again_for_the_same_run(world: World) 
     assert world.run_of(shadow_id)["recovered"] == 0
 
 
+@pytest.mark.parametrize("is_published", [True, False])
+def test_a_message_of_an_hour_that_is_still_to_come_is_sent_now(world: World, is_published: bool) -> None:
+    """A clock that was ahead wrote it: it is due, or was published, in an hour. Twice starts nothing twice."""
+    shadow_id = world.sent()
+    if not is_published:
+        world.execute("UPDATE outbox SET published_at = NULL")
+    world.age(-LONG_AGO)
+    reconciler = world.reconciler()
+
+    assert [reconciler.round(), reconciler.round()] == [1, 0]
+
+    assert world.status(shadow_id) == "PENDING"
+    assert len(world.unsent()) == (1 if is_published else 2)
+
+
 def test_it_is_sent_again_at_most_once_in_ten_minutes(world: World) -> None:
     shadow_id = lost(world)
     reconciler = world.reconciler()

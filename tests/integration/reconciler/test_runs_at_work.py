@@ -186,6 +186,16 @@ def test_a_second_foreign_row_of_a_document_at_work_is_linked_and_waits(world: W
     assert world.status(document.shadow_id) == "PROCESSING"
 
 
+def test_what_a_clock_that_was_ahead_has_written_is_not_left_alone_until_that_hour(world: World) -> None:
+    """The database's clock was an hour ahead and has been set right; then the run died."""
+    failed, gone = world.at_work("failed"), world.at_work(None, key="gone")
+    world.age(-LONG_AGO)
+
+    assert world.reconciler().round() == 2
+
+    assert {world.status(one.shadow_id) for one in (failed, gone)} == {"PENDING"}
+
+
 def test_a_job_with_fresh_news_is_not_asked_about(world: World) -> None:
     world.airflow.has(world.claimed(world.sent()).dag_run_id, "failed")
 
