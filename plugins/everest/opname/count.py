@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from everest.errors import DocumentRefused, Problem
 from everest.opname import approval, document, freshness, limits
 from everest.opname.approval import Surprise
+from everest.opname.fingerprint import CanonicalLines
 from everest.opname.header import Header
 from everest.opname.journal import Accounts
 from everest.opname.ports import Books
@@ -42,7 +43,11 @@ class Counted:
 
     @cached_property
     def input_hash(self) -> str:
-        return document.input_hash(self.header, self.lines, OPNAME)
+        return document.input_hash_of(self.header, self.canonical.digest(), OPNAME)
+
+    @cached_property
+    def canonical(self) -> CanonicalLines:
+        return CanonicalLines(self.lines, self.header.gudang_kode)
 
     @cached_property
     def values(self) -> DataFrame:
@@ -116,7 +121,8 @@ def checked(books: Books, counted: Counted, now: datetime, again: bool = False) 
         raise DocumentRefused(f"periode {', '.join(periods)} tutup", problems, 423)
     if stale:
         raise DocumentRefused("hitungan sudah basi, hitung ulang", problems, 409)
-    summary, policy = Summary.of(counted.values), books.limits(header.gudang_kode)
+    digest = counted.canonical.digest_with(counted.values)
+    summary, policy = Summary.of(counted.values, digest), books.limits(header.gudang_kode)
     surprise = approval.surprise(
         header, counted.input_hash, counted.values, movements, policy, (summary.surplus, summary.shortage)
     )

@@ -34,22 +34,59 @@ LINES_PER_BLOCK = 5_000
 COMPUTED_COLUMNS = {"selisih_qty": QTY, "nilai_debet": MONEY, "nilai_kredit": MONEY}
 
 
-def lines_digest(lines: DataFrame, gudang_kode: str) -> str:
-    """SHA-256 (hex) of the lines: baris, code, lot, warehouse, quantities and cost; `gudang_kode` is the header's.
+class CanonicalLines:
+    """The text of a document's lines, made once for both digests. `gudang_kode` is the header's.
 
     The order of the rows and of the frame's columns does not matter, nor does the scale in which a decimal is written;
     NULL and '' differ, except where they mean the same (lot, a NULL warehouse). Raises ValueError for a decimal that
     its column can't hold.
     """
-    return _digest(lines, gudang_kode)
+
+    def __init__(self, lines: DataFrame, gudang_kode: str) -> None:
+        baris, kode, lot, gudang = columns(lines, "baris", "kode_barang", "lot", "gudang_kode")
+        self._numbers: list[int] = list(map(int, baris))
+        codes: list[list[Any]] = [
+            kode,
+            ["" if value is None else value for value in lot],
+            [gudang_kode if value is None else value for value in gudang],
+        ]
+        fields = (*codes, *(_texts(lines, name) for name in DECIMAL_COLUMNS))
+        self._is_plain = _are_apart(*codes)
+        rows = zip(map(str, self._numbers), *fields, strict=True)
+        self._lines: list[str] = list(map("\t".join, rows)) if self._is_plain else list(map(json.dumps, rows))
+
+    def digest(self) -> str:
+        """SHA-256 (hex) of the lines: baris, code, lot, warehouse, quantities and cost."""
+        return self._digest(self._lines)
+
+    def digest_with(self, values: DataFrame) -> str:
+        """The same with variance and value. values: these lines, computed, in their order. Raises ValueError if one is
+        not computed."""
+        computed = {name: numbers(values, name) for name in COMPUTED_COLUMNS}
+        if any(column.has_null for column in computed.values()):
+            raise ValueError("a line without a computed value has no digest")
+        texts = (_in_steps(column, *COMPUTED_COLUMNS[name]) for name, column in computed.items())
+        return self._digest(list(map("\t".join, zip(self._lines, *texts, strict=True))))
+
+    def _digest(self, written: list[str]) -> str:
+        numbered = self._numbers
+        if sorted(numbered) != numbered:
+            numbered, written = map(list, zip(*sorted(zip(numbered, written, strict=True)), strict=True))
+        if not self._is_plain:
+            return _sha256(json.dumps(written))
+        return digest_of_blocks(
+            _sha256("\n".join([str(end - start), *written[start:end], ""])) for start, end in _blocks(numbered)
+        )
+
+
+def lines_digest(lines: DataFrame, gudang_kode: str) -> str:
+    """SHA-256 (hex) of lines, see `CanonicalLines`."""
+    return CanonicalLines(lines, gudang_kode).digest()
 
 
 def values_digest(values: DataFrame) -> str:
-    """The same of computed lines, with variance and value. Raises ValueError if a line is not computed."""
-    computed = {name: numbers(values, name) for name in COMPUTED_COLUMNS}
-    if any(column.has_null for column in computed.values()):
-        raise ValueError("a line without a computed value has no digest")
-    return _digest(values, "", [_in_steps(column, *COMPUTED_COLUMNS[name]) for name, column in computed.items()])
+    """That of computed lines."""
+    return CanonicalLines(values, "").digest_with(values)
 
 
 def digest_of_blocks(digests: Iterable[str]) -> str:
@@ -68,28 +105,6 @@ def _in_steps(column: Numbers, precision: int, scale: int) -> list[str]:
     """As the database writes a value times 10**scale: what is exact in steps here need not become a decimal first."""
     zeros = "." + "0" * scale
     return [steps + zeros for steps in column.step_texts(precision, scale)]
-
-
-def _digest(lines: DataFrame, gudang_kode: str, more: Iterable[Sequence[str]] = ()) -> str:
-    baris, kode, lot, gudang = columns(lines, "baris", "kode_barang", "lot", "gudang_kode")
-    fields: list[Sequence[Any]] = [
-        list(map(int, baris)),
-        kode,
-        ["" if value is None else value for value in lot],
-        [gudang_kode if value is None else value for value in gudang],
-        *(_texts(lines, name) for name in DECIMAL_COLUMNS),
-        *more,
-    ]
-    if sorted(fields[0]) != fields[0]:
-        rows = sorted(zip(*fields, strict=True), key=lambda row: row[0])
-        fields = list(zip(*rows, strict=True))
-    number, *texts = fields
-    if not _are_apart(*texts[:3]):
-        return _sha256(json.dumps(list(zip(*fields, strict=True))))
-    written = list(map("\t".join, zip(map(str, number), *texts, strict=True)))
-    return digest_of_blocks(
-        _sha256("\n".join([str(end - start), *written[start:end], ""])) for start, end in _blocks(number)
-    )
 
 
 def _sha256(text: str) -> str:

@@ -9,7 +9,6 @@ from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any
 
 from everest.opname.amounts import MONEY_CONTEXT
-from everest.opname.fingerprint import values_digest
 from everest.opname.lines import columns, numbers
 
 if TYPE_CHECKING:
@@ -33,15 +32,16 @@ class Summary:
     has_free_variance: bool
 
     @classmethod
-    def of(cls, values: DataFrame) -> Summary:
-        """values: computed lines with effective warehouses. Raises ValueError if one is not computed."""
+    def of(cls, values: DataFrame, digest: str) -> Summary:
+        """values: computed lines with effective warehouses; digest: theirs. Raises ValueError if one is not
+        computed."""
         from everest.opname import variance
 
         (gudang,) = columns(values, "gudang_kode")
         selisih, harga = numbers(values, "selisih_qty"), numbers(values, "harga_pokok")
         surplus, shortage = variance.totals(values)
         return cls(
-            values_digest(values),
+            digest,
             tuple(sorted(set(gudang))),
             surplus,
             shortage,
