@@ -19,6 +19,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 from everest import bootstrap
 from everest.store.unit_of_work import Database
@@ -198,11 +199,12 @@ class Listed:
                 path = f"/dags/{dag_id}/dagRuns/{dag_run_id}"
                 note = airflow.get(path).raise_for_status().json()["note"] or ""
                 (part,) = [part for part in note.split("; ") if part.startswith(f"{relation} [")]
-                return re.findall(r"\]\(/dags/([^/)]+)/runs/([^/)]+)\)", part)
+                links = re.findall(r"\]\(/dags/([^/)]+)/runs/([^/)]+)\)", part)
+                return [(unquote(dag), unquote(other)) for dag, other in links]
 
             found: list[tuple[str, str]] = until(f"the note on {dag_run_id} to say what it {relation}", look)
             for other_dag, other in found:
-                airflow.get(f"/dags/{other_dag}/dagRuns/{other}").raise_for_status()
+                airflow.get(f"/dags/{other_dag}/dagRuns/{quote(other)}").raise_for_status()
         return found
 
     def mark(self, run: int, state: str) -> None:
