@@ -25,7 +25,7 @@ from stack.layout import Layout, StackError
 
 RESULTS = Path(__file__).with_name("results")
 TABLE_WIDTH = 150
-ALL = ("P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9", "P10", "P11", "P12", "P13")
+ALL = ("P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9", "P10", "P11", "P12", "P13", "PAGES")
 NAMED = ("P14",)
 """Only when they are named: they switch the stack over to another shape, and back."""
 
@@ -90,6 +90,11 @@ def benchmarks(wanted: set[str], smoke: bool) -> Iterator[tuple[str, Callable[[]
             from bench import handling
 
             yield "P7", lambda: handling.p7(mysql_url(), smoke)
+        if "PAGES" in wanted:
+            from bench import pages, schema
+
+            with schema.private_schema(mysql_url()) as url:
+                yield "PAGES", lambda: pages.pages(url, smoke)
         if "P8" in wanted:
             from bench import memory
 

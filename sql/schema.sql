@@ -28,7 +28,9 @@ CREATE TABLE so_headers_staging (
     UNIQUE KEY uq_so_headers_submit_token (submit_token),
     KEY ix_so_headers_nota (nomer_nota),
     KEY ix_so_headers_gudang (gudang_kode, id),
-    KEY ix_so_headers_pengirim (dibuat_oleh, id)
+    KEY ix_so_headers_pengirim (dibuat_oleh, id),
+    KEY ix_so_headers_tanggal (tanggal_opname, transaksi_id),
+    KEY ix_so_headers_otorisasi (otorisasi_level, id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
 
 CREATE TABLE so_details_staging (
@@ -55,7 +57,8 @@ CREATE TABLE transaksi (
     gudang_kode VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
     PRIMARY KEY (id),
     KEY ix_transaksi_nota (nomer_nota),
-    KEY ix_transaksi_gudang (gudang_kode)
+    KEY ix_transaksi_gudang (gudang_kode),
+    KEY ix_transaksi_tanggal (tanggal_wib)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
 
 CREATE TABLE transaksi_values (
@@ -159,6 +162,7 @@ CREATE TABLE jurnal (
     UNIQUE KEY uq_jurnal_posting_urutan (posting_id, urutan),
     KEY ix_jurnal_nota (nomer_nota, sumber),
     KEY ix_jurnal_akun_tanggal (kode_akun, tanggal_wib),
+    KEY ix_jurnal_tanggal (tanggal_wib, posting_id),
     CONSTRAINT ck_jurnal_satu_sisi CHECK (debet >= 0 AND kredit >= 0 AND ((debet > 0) <> (kredit > 0)))
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
 
@@ -288,6 +292,7 @@ CREATE TABLE rabbit_publish_shadow (
     KEY ix_shadow_nota (nomer_nota),
     KEY ix_shadow_workflow (workflow_id),
     KEY ix_shadow_status (worker_status, worker_at),
+    KEY ix_shadow_hitung (worker_status, transaksi_id, worker_at),
     CONSTRAINT ck_shadow_publish_status CHECK (publish_status IN ('PENDING', 'PUBLISHED')),
     CONSTRAINT ck_shadow_worker_status CHECK (worker_status IN ('PENDING', 'PROCESSING', 'WAITING', 'FAILED', 'COMPLETED', 'CANCELLED'))
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;

@@ -10,8 +10,8 @@ SELECT EXISTS (SELECT 1 FROM posting_sets WHERE nomer_nota = :nomer_nota)
     OR EXISTS (SELECT 1 FROM rabbit_publish_shadow WHERE nomer_nota = :nomer_nota)
     OR EXISTS (SELECT 1 FROM kartu_stok WHERE nomer_nota = :nomer_nota);
 
--- name: postings(since, until, nomer_nota)
--- The postings of a range by their instant. The header of a reversal is that of what it reverses.
+-- name: postings(since, until, gudang_kode, kode_barang, lot, nomer_nota)
+-- The postings of a range by their instant, of which some line fits. The header of a reversal is that of what it reverses.
 SELECT p.id, p.transaksi_id, p.nomer_nota, p.jenis, o.nomer_nota AS membalik,
        t.tanggal_wib, t.gudang_kode, h.id AS header_id, h.tanggal_opname, h.diotorisasi_oleh
 FROM posting_sets p
@@ -21,7 +21,27 @@ LEFT JOIN so_headers_staging h ON h.transaksi_id = COALESCE(o.transaksi_id, p.tr
 WHERE (:since IS NULL OR t.tanggal_wib >= :since)
   AND (:until IS NULL OR t.tanggal_wib < :until)
   AND (:nomer_nota IS NULL OR p.nomer_nota = :nomer_nota OR o.nomer_nota = :nomer_nota)
+  AND ((:gudang_kode IS NULL AND :kode_barang IS NULL AND :lot IS NULL)
+       OR EXISTS (SELECT 1 FROM transaksi_values v
+                  WHERE v.transaksi_id = p.transaksi_id
+                    AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
+                    AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
+                    AND (:lot IS NULL OR v.lot = :lot)))
 ORDER BY t.tanggal_wib, p.id;
+
+-- name: variance_totals(since, until, gudang_kode, kode_barang, lot, nomer_nota)
+-- How many posted lines there are and what they add up to, without reading them.
+SELECT COUNT(*), SUM(v.nilai_debet), SUM(v.nilai_kredit), SUM(v.nilai_debet - v.nilai_kredit)
+FROM posting_sets p
+JOIN transaksi t ON t.id = p.transaksi_id
+LEFT JOIN posting_sets o ON o.id = p.membalik_id
+JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
+WHERE (:since IS NULL OR t.tanggal_wib >= :since)
+  AND (:until IS NULL OR t.tanggal_wib < :until)
+  AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
+  AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
+  AND (:lot IS NULL OR v.lot = :lot)
+  AND (:nomer_nota IS NULL OR p.nomer_nota = :nomer_nota OR o.nomer_nota = :nomer_nota);
 
 -- name: posted_lines(transaksi_id, header_id, gudang_kode, kode_barang, lot, after, batch)
 -- The computed lines of a document after a line. Unit and reason are the staging row's, unless it is another item's now.
@@ -68,7 +88,7 @@ WHERE d.header_id = :header_id AND d.baris > :after
 ORDER BY d.baris
 LIMIT :batch;
 
--- name: documents(since, until, gudang_kode, kode_barang, lot, nomer_nota)
+-- name: documents(since, until, gudang_kode, kode_barang, lot, nomer_nota, at_most)
 -- One row per posting; the reversal of a count without variance has no line.
 SELECT t.tanggal_wib, p.nomer_nota, p.jenis, MAX(o.nomer_nota), MAX(r.nomer_nota), t.gudang_kode, p.id, COUNT(v.baris),
        COALESCE(SUM(v.selisih_qty <> 0), 0),
@@ -87,7 +107,23 @@ WHERE (:since IS NULL OR t.tanggal_wib >= :since)
   AND (:lot IS NULL OR v.lot = :lot)
   AND (:nomer_nota IS NULL OR p.nomer_nota = :nomer_nota OR o.nomer_nota = :nomer_nota)
 GROUP BY p.id, t.tanggal_wib, p.nomer_nota, p.jenis, t.gudang_kode
-ORDER BY t.tanggal_wib, p.id;
+ORDER BY t.tanggal_wib, p.id
+LIMIT :at_most;
+
+-- name: documents_totals(since, until, gudang_kode, kode_barang, lot, nomer_nota)
+-- The same added up.
+SELECT COUNT(DISTINCT p.id), COUNT(v.baris), SUM(v.selisih_qty <> 0), SUM(v.nilai_debet), SUM(v.nilai_kredit),
+       SUM(v.nilai_debet - v.nilai_kredit)
+FROM posting_sets p
+JOIN transaksi t ON t.id = p.transaksi_id
+LEFT JOIN posting_sets o ON o.id = p.membalik_id
+LEFT JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
+WHERE (:since IS NULL OR t.tanggal_wib >= :since)
+  AND (:until IS NULL OR t.tanggal_wib < :until)
+  AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
+  AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
+  AND (:lot IS NULL OR v.lot = :lot)
+  AND (:nomer_nota IS NULL OR p.nomer_nota = :nomer_nota OR o.nomer_nota = :nomer_nota);
 
 -- name: by_warehouse(since, until, gudang_kode, kode_barang, lot, nomer_nota)
 -- Posted lines per warehouse of the line.
@@ -173,7 +209,7 @@ WHERE v.selisih_qty <> 0
 GROUP BY sebab
 ORDER BY sebab;
 
--- name: journal(since, until, gudang_kode, kode_akun, nomer_nota)
+-- name: journal(since, until, gudang_kode, kode_akun, nomer_nota, at_most)
 -- The general-ledger rows of postings, by their instant.
 SELECT j.tanggal_wib, j.nomer_nota, p.jenis, j.urutan, j.kode_akun, a.nama, j.keterangan, j.debet, j.kredit,
        t.gudang_kode, j.posting_id, j.id
@@ -187,9 +223,34 @@ WHERE (:since IS NULL OR j.tanggal_wib >= :since)
   AND (:gudang_kode IS NULL OR t.gudang_kode = :gudang_kode)
   AND (:kode_akun IS NULL OR j.kode_akun = :kode_akun)
   AND (:nomer_nota IS NULL OR p.nomer_nota = :nomer_nota OR o.nomer_nota = :nomer_nota)
-ORDER BY j.tanggal_wib, j.posting_id, j.urutan, j.id;
+ORDER BY j.tanggal_wib, j.posting_id, j.urutan, j.id
+LIMIT :at_most;
 
--- name: stock_card(since, until, gudang_kode, kode_barang, lot)
+-- name: journal_totals(since, until, gudang_kode, kode_akun, nomer_nota)
+-- The same added up.
+SELECT COUNT(*), SUM(j.debet), SUM(j.kredit)
+FROM jurnal j
+JOIN posting_sets p ON p.id = j.posting_id
+LEFT JOIN posting_sets o ON o.id = p.membalik_id
+LEFT JOIN transaksi t ON t.id = p.transaksi_id
+WHERE (:since IS NULL OR j.tanggal_wib >= :since)
+  AND (:until IS NULL OR j.tanggal_wib < :until)
+  AND (:gudang_kode IS NULL OR t.gudang_kode = :gudang_kode)
+  AND (:kode_akun IS NULL OR j.kode_akun = :kode_akun)
+  AND (:nomer_nota IS NULL OR p.nomer_nota = :nomer_nota OR o.nomer_nota = :nomer_nota);
+
+-- name: stock_card_totals(since, until, gudang_kode, kode_barang, lot, nomer_nota)
+-- What the rows of the cards, or of one nota, add up to.
+SELECT COUNT(*), SUM(masuk), SUM(keluar), SUM(nilai)
+FROM kartu_stok
+WHERE (:since IS NULL OR tanggal_wib >= :since)
+  AND (:until IS NULL OR tanggal_wib < :until)
+  AND (:gudang_kode IS NULL OR gudang_kode = :gudang_kode)
+  AND (:kode_barang IS NULL OR kode_barang = :kode_barang)
+  AND (:lot IS NULL OR lot = :lot)
+  AND (:nomer_nota IS NULL OR nomer_nota = :nomer_nota);
+
+-- name: stock_card(since, until, gudang_kode, kode_barang, lot, at_most)
 -- The card as v_kartu_stok has it, with the window over the asked-for cards alone: the inner filters are whole
 -- partitions of the window, or what comes after the asked-for days.
 SELECT s.tanggal_wib, s.kode_barang, s.lot, s.gudang_kode, s.nomer_nota, s.sumber, s.masuk, s.keluar, s.saldo,
@@ -208,9 +269,10 @@ FROM (
       AND (:until IS NULL OR k.tanggal_wib < :until)
 ) s
 WHERE (:since IS NULL OR s.tanggal_wib >= :since)
-ORDER BY s.kode_barang, s.lot, s.gudang_kode, s.tanggal_wib, s.id;
+ORDER BY s.kode_barang, s.lot, s.gudang_kode, s.tanggal_wib, s.id
+LIMIT :at_most;
 
--- name: stock_card_of_nota(since, until, gudang_kode, kode_barang, lot, nomer_nota)
+-- name: stock_card_of_nota(since, until, gudang_kode, kode_barang, lot, nomer_nota, at_most)
 -- The rows of one nota, each with the balance of its whole card.
 SELECT s.tanggal_wib, s.kode_barang, s.lot, s.gudang_kode, s.nomer_nota, s.sumber, s.masuk, s.keluar, s.saldo,
        s.harga_pokok, s.nilai, s.posting_id, s.created_at, s.id
@@ -230,7 +292,8 @@ FROM (
       AND (:until IS NULL OR k.tanggal_wib < :until)
 ) s
 WHERE s.nomer_nota = :nomer_nota AND (:since IS NULL OR s.tanggal_wib >= :since)
-ORDER BY s.kode_barang, s.lot, s.gudang_kode, s.tanggal_wib, s.id;
+ORDER BY s.kode_barang, s.lot, s.gudang_kode, s.tanggal_wib, s.id
+LIMIT :at_most;
 
 -- name: standing_postings(since, until, nomer_nota)
 -- Postings that nobody has reversed, with the header's instants as they were written.

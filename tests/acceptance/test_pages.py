@@ -121,7 +121,7 @@ def test_airflow_decides_who_somebody_is(live: Live) -> None:
     expected = {"analyst": (200, 200, 403), "finance": (200, 200, 200), "warehouse": (200, 403, 200)}
     for who, (documents, reports, submit) in expected.items():
         token = token_of(live, who)
-        assert (status("/documents", token), status("/reports", token), status("/submit", token)) == (
+        assert (status("/documents", token), status("/reports?since=", token), status("/submit", token)) == (
             documents,
             reports,
             submit,

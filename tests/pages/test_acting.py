@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -285,6 +286,18 @@ def test_every_report_is_shown_and_can_be_downloaded(browser: Be, key: str) -> N
     assert client.get(f"/reports?report={key}&gudang_kode=GD-A&since=2026-01-01&until=2026-12-31").status_code == 200
     assert client.get(f"/reports/{key}.csv?gudang_kode=GD-A").content.startswith(b"\xef\xbb\xbf")
     assert client.get(f"/reports/{key}.xlsx?gudang_kode=GD-A").content.startswith(b"PK")
+
+
+def test_a_report_opens_with_the_last_months_and_all_of_it_is_asked_for(browser: Be) -> None:
+    """In the address, so that what is seen can be shared; a nota needs no period."""
+    client = browser("analyst")
+    opened = client.get("/reports?report=documents&gudang_kode=GD-A")
+    assert opened.status_code == 303 and re.search(
+        r"report=documents&gudang_kode=GD-A&since=\d{4}-\d\d-01$", opened.headers["location"]
+    )
+    assert client.get(opened.headers["location"]).status_code == 200
+    for query in ("since=", "since=2026-01-01", "until=2026-01-31", "report=documents&nomer_nota=SO-1", "report=trace"):
+        assert client.get(f"/reports?{query}").status_code == 200, query
 
 
 def audited(conn: Any, outcome: str, hours_ago: int = 1, note: str | None = None) -> None:

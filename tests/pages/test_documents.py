@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from everest.pages import documents
 from tests import builders
 from tests.pages.conftest import Browser
 
@@ -233,3 +234,21 @@ def test_the_language_is_remembered(browser: Be) -> None:
     assert '<html lang="id">' in client.get("/documents").text
     assert '<html lang="en">' in client.get("/documents?lang=en").text
     assert '<html lang="en">' in client.get("/documents").text
+
+
+def test_a_refresh_of_a_document_that_nobody_touched_is_no_work(
+    browser: Be, connection: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says only that what is shown is still true, to the same person in the same language."""
+    found = failed(connection)
+    client, path = browser("finance"), f"/documents/{found.shadow_id}"
+    monkeypatch.setattr(documents, "_minute", lambda: 1)
+    stamp = client.get(path).headers["etag"]
+    again = client.get(path, headers={"if-none-match": stamp})
+    assert (again.status_code, again.text) == (304, "") and again.headers["x-as-of"].endswith("WIB")
+    assert client.get(f"{path}?lang=en", headers={"if-none-match": stamp}).status_code == 200
+    assert browser("analyst").get(path, headers={"if-none-match": stamp}).status_code == 200
+    run(connection, "UPDATE rabbit_publish_shadow SET attempts = attempts + 1 WHERE id = %s", found.shadow_id)
+    assert browser("finance").get(path, headers={"if-none-match": stamp}).status_code == 200
+    run(connection, "UPDATE rabbit_publish_shadow SET worker_status = 'PROCESSING' WHERE id = %s", found.shadow_id)
+    assert "etag" not in client.get(path).headers

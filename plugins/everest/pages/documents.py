@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import time
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
@@ -99,9 +101,30 @@ def document(request: Request, shadow_id: int) -> Response:
     tab = params.choice(request, "tab", TABS) or "summary"
     with store.transaction(request) as tx:
         found = visible(tx, person(request), shadow_id)
+        stamp = _stamp(request, found) if tab == "summary" else None
+        if stamp is not None and request.headers.get("if-none-match") == stamp:
+            return view.unchanged(stamp)
         values: dict[str, Any] = {"doc": found, "tab": tab, "tabs": TABS}
         values |= _TAB[tab](request, tx, found)
-    return view.page(request, "document.html", **values)
+    answer = view.page(request, "document.html", **values)
+    if stamp is not None:
+        answer.headers["ETag"] = stamp
+    return answer
+
+
+def _minute() -> int:
+    return int(time.time()) // 60
+
+
+def _stamp(request: Request, doc: dict[str, Any]) -> str | None:
+    """Of what a summary would show. The page asks every few seconds, and hints and sums of 20,000 lines are work: as
+    long as nobody touched the document they are drawn once a minute, for the ages. None while it is at work."""
+    if doc["worker_status"] in ("PENDING", "PROCESSING"):
+        return None
+    who = person(request)
+    changes = (doc["updated_at"], doc["worker_status"], doc["n"], doc["posting_id"], doc["dibalik_oleh_id"])
+    seen = (who.name, sorted(role.value for role in who.roles), view.language_of(request), view.asset_version())
+    return '"' + hashlib.sha256(repr((seen, _minute(), doc["shadow_id"], changes)).encode()).hexdigest()[:32] + '"'
 
 
 @router.get("/documents/of/{transaksi_id}")

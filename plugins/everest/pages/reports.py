@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import date, datetime
 from decimal import Decimal
 from itertools import islice
 from typing import Any
@@ -10,10 +12,11 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Request
 from markupsafe import Markup
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from everest import reports as books
 from everest.errors import DocumentMissing
+from everest.opname.document import WIB
 from everest.pages import charts, downloads, formats, params, store, view
 from everest.pages.access import Permission
 from everest.pages.documents import QUERIES as DOCUMENTS
@@ -27,6 +30,8 @@ ROWS_SHOWN = 200
 BARS = 12
 CHARTED = {"month": None, "warehouse": "gudang_kode", "item": "kode_barang", "reason": None}
 """Reports whose first column names a bar, and the filter of `variance` to which a bar leads (None: its own rows)."""
+MONTHS = {"month": 11}
+"""Whole months before the present one that a report opens with; others: one."""
 TEXTS = ("gudang_kode", "kode_barang", "nomer_nota", "kode_akun")
 
 
@@ -34,6 +39,8 @@ TEXTS = ("gudang_kode", "kode_barang", "nomer_nota", "kode_akun")
 @needs(Permission.READ)
 def report(request: Request) -> Response:
     key = params.choice(request, "report", tuple(books.REPORTS)) or "month"
+    if (opening := _opening(request, key)) is not None:
+        return opening
     definition, filters = books.REPORTS[key], filters_of(request, key)
     language = view.language_of(request)
     rows: list[Any] = []
@@ -44,12 +51,8 @@ def report(request: Request) -> Response:
     is_ready = not definition.needs_one_of or any(name in filters.given for name in definition.needs_one_of)
     if is_ready:
         try:
-            with store.transaction(request) as tx, books.opened(tx, key, filters) as opened:
-                stream = opened.rows()
-                rows = list(islice(stream, ROWS_SHOWN))
-                for _ in stream:  # the totals are of all rows, not of those on the screen
-                    pass
-                totals, count = opened.totals_row() if opened.totals else [], opened.row_count
+            with store.transaction(request) as tx, books.opened(tx, key, filters, ROWS_SHOWN) as opened:
+                rows, totals, count = _read(opened, key)
         except (books.ReportRefused, DocumentMissing) as refused:
             why = refused.message
     return view.page(
@@ -60,7 +63,7 @@ def report(request: Request) -> Response:
         definition=definition,
         headings=[one.heading if language == "id" else one.heading_en for one in definition.columns],
         numeric=[one.kind in NUMBERS for one in definition.columns],
-        rows=[_shown(definition.columns, row) for row in rows],
+        rows=[_shown(definition.columns, row) for row in rows[:ROWS_SHOWN]],
         totals=_shown(definition.columns, totals) if totals else [],
         count=count,
         why=why,
@@ -81,12 +84,48 @@ def report_file(request: Request, key: str, form: downloads.Format) -> Response:
     return downloads.download(request, key, filters_of(request, key), form, view.language_of(request))
 
 
+def _opening(request: Request, key: str) -> Response | None:
+    """Who asked for no period gets the last months, in the address like any other: books grow, and nobody who opens a
+    page means all of them. An empty `since` is everything."""
+    query = dict(request.query_params)
+    if "since" in query or query.get("until") or query.get("nomer_nota") or "since" not in books.REPORTS[key].accepts:
+        return None
+    today = datetime.now(WIB).date()
+    first = today.year * 12 + today.month - 1 - MONTHS.get(key, 1)
+    since = date(first // 12, first % 12 + 1, 1)
+    return RedirectResponse(
+        f"{view.base_of(request)}/reports?{urlencode({**query, 'report': key, 'since': since})}", 303
+    )
+
+
 def filters_of(request: Request, key: str) -> books.Filters:
     """The filters that mean something to this report; others stay in the URL for the next one."""
     given: dict[str, Any] = {name: params.text(request, name) for name in TEXTS}
     given |= {"since": params.day(request, "since"), "until": params.day(request, "until")}
     accepted = books.REPORTS[key].accepts
     return books.Filters(**{name: value for name, value in given.items() if name in accepted})
+
+
+def _read(opened: books.Report, key: str) -> tuple[list[Any], list[Any], int]:
+    """Rows to show, or to draw; totals and number of all rows, not of those on the screen."""
+    if opened.add_up():
+        totals, count = opened.totals_row() if opened.totals else [], opened.row_count
+        return list(islice(opened.rows(), ROWS_SHOWN)), totals, count
+    stream = opened.rows()
+    # Groups are few. What is drawn is the largest of all of them; lines of a document are many.
+    rows = list(stream) if key in CHARTED else list(islice(stream, ROWS_SHOWN))
+    for _ in stream:
+        pass
+    if key == "item":
+        rows.sort(key=_size(opened.columns), reverse=True)
+    return rows, opened.totals_row() if opened.totals else [], opened.row_count
+
+
+def _size(columns: tuple[Column, ...]) -> Callable[[Any], Any]:
+    """What puts a row in front of others: surplus and shortage together."""
+    places = {column.name: place for place, column in enumerate(columns)}
+    surplus, shortage = places["nilai_lebih"], places["nilai_kurang"]
+    return lambda row: row[surplus] + row[shortage]
 
 
 def _shown(columns: tuple[Column, ...], row: Any) -> list[str]:
@@ -118,7 +157,7 @@ def _chart(
         return None
     places = {column.name: place for place, column in enumerate(columns)}
     surplus, shortage = places["nilai_lebih"], places["nilai_kurang"]
-    largest = rows if key == "month" else sorted(rows, key=lambda row: row[surplus] + row[shortage], reverse=True)
+    largest = rows if key == "month" else sorted(rows, key=_size(columns), reverse=True)
     bars: list[tuple[str, Decimal, str, str]] = []
     for row in largest[-BARS:] if key == "month" else largest[:BARS]:
         label, link = str(row[0] or "–"), _link(request, key, str(row[0] or ""), filters)

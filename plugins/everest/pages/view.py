@@ -20,6 +20,8 @@ from everest.pages.words import Language
 
 HERE = Path(__file__).parent
 LANGUAGE_COOKIE = "everest_language"
+AS_OF = "X-As-Of"
+"""Header of a refresh that found nothing new."""
 NOTICE = "done"
 """Query parameter that names what a form has just done, so that the page after it can say so."""
 
@@ -81,6 +83,11 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> R
             LANGUAGE_COOKIE, language, max_age=365 * 86400, path=base or "/", samesite="lax", httponly=True
         )
     return answer
+
+
+def unchanged(stamp: str) -> Response:
+    """Nothing that the browser shows would look different; only the moment of which it is true."""
+    return Response(status_code=304, headers={"ETag": stamp, AS_OF: formats.wib(datetime.now(UTC))})
 
 
 def problem_page(request: Request, status: int, why: str, number: str | None = None) -> Response:

@@ -9,15 +9,17 @@ from typing import Any
 from everest.errors import DocumentMissing
 from everest.reports import columns as c
 from everest.reports import late, trace, variance
-from everest.reports.shape import Column, Filters, Kind, Report, ReportDefinition, ReportRefused, Row, Source
+from everest.reports.shape import EVERY_ROW, Column, Filters, Kind, Report, ReportDefinition, ReportRefused, Row, Source
 from everest.reports.stream import streamed, wib_entered
 from everest.store.database import load_queries, snapshot
 from everest.store.unit_of_work import UnitOfWork
 
 _QUERIES = load_queries("reports")
+_ROWS = load_queries("reports", as_tuples=True)
 _STREAMS = load_queries("reports", streaming=True)
 
 RANGE = ("since", "until")
+JOURNAL = (*RANGE, "gudang_kode", "kode_akun", "nomer_nota")
 LINES = (*RANGE, "gudang_kode", "kode_barang", "lot", "nomer_nota")
 
 REVERSALS = (
@@ -27,11 +29,15 @@ REVERSALS = (
 )
 
 
-def _rows_of(query: str, names: tuple[str, ...], whole: tuple[int, ...]) -> Callable[[Source, Filters], Iterator[Row]]:
-    """The rows of one statement; `whole`: places of counts, which come as decimals from a SUM."""
+def _rows_of(
+    query: str, names: tuple[str, ...], whole: tuple[int, ...], is_limited: bool = False
+) -> Callable[[Source, Filters], Iterator[Row]]:
+    """The rows of one statement; `whole`: places of counts, which come as decimals from a SUM. is_limited: there may be
+    many, and the statement takes how many are wanted."""
 
     def rows(source: Source, filters: Filters) -> Iterator[Row]:
-        cursor = getattr(_STREAMS, f"{query}_cursor")(source.conn, **filters.as_parameters(*names))
+        limit = {"at_most": source.at_most} if is_limited else {}
+        cursor = getattr(_STREAMS, f"{query}_cursor")(source.conn, **filters.as_parameters(*names), **limit)
         for found in streamed(cursor):
             row = list(found)
             for place in whole:
@@ -41,12 +47,28 @@ def _rows_of(query: str, names: tuple[str, ...], whole: tuple[int, ...]) -> Call
     return rows
 
 
+def _totals_of(query: str, names: tuple[str, ...]) -> Callable[[Source, Filters], Any]:
+    """The one row of a statement that adds up what another one shows."""
+
+    def totals(source: Source, filters: Filters) -> Any:
+        (found,) = getattr(_ROWS, query)(source.conn, **filters.as_parameters(*names))
+        return found
+
+    return totals
+
+
+def _variance_totals(source: Source, filters: Filters) -> Any:
+    """None for a nota that is not posted: its lines are valued as they are read."""
+    found = _totals_of("variance_totals", LINES)(source, filters)
+    return found if found[0] or filters.nomer_nota is None else None
+
+
 def _stock_card(source: Source, filters: Filters) -> Iterator[Row]:
-    names = (*RANGE, "gudang_kode", "kode_barang", "lot")
+    wanted = filters.as_parameters(*RANGE, "gudang_kode", "kode_barang", "lot") | {"at_most": source.at_most}
     if filters.nomer_nota is None:
-        cursor = _STREAMS.stock_card_cursor(source.conn, **filters.as_parameters(*names))
+        cursor = _STREAMS.stock_card_cursor(source.conn, **wanted)
     else:
-        cursor = _STREAMS.stock_card_of_nota_cursor(source.conn, **filters.as_parameters(*names, "nomer_nota"))
+        cursor = _STREAMS.stock_card_of_nota_cursor(source.conn, **wanted, nomer_nota=filters.nomer_nota)
     for *card, posting_id, created_at, number in streamed(cursor):
         is_ours = posting_id is not None
         yield [*card, posting_id, wib_entered(created_at, is_ours, source.settings), number]
@@ -61,6 +83,7 @@ _ALL = (
         columns=variance.COLUMNS,
         accepts=LINES,
         rows=variance.rows,
+        totals=_variance_totals,
         notes=(
             REVERSALS,
             (
@@ -91,7 +114,8 @@ _ALL = (
             *c.AMOUNTS,
         ),
         accepts=LINES,
-        rows=_rows_of("documents", LINES, whole=(7, 8)),
+        rows=_rows_of("documents", LINES, whole=(7, 8), is_limited=True),
+        totals=_totals_of("documents_totals", LINES),
         notes=(REVERSALS,),
     ),
     ReportDefinition(
@@ -165,8 +189,9 @@ _ALL = (
             c.POSTING,
             Column("jurnal_id", "Baris jurnal", "Journal row", Kind.INTEGER),
         ),
-        accepts=(*RANGE, "gudang_kode", "kode_akun", "nomer_nota"),
-        rows=_rows_of("journal", (*RANGE, "gudang_kode", "kode_akun", "nomer_nota"), whole=()),
+        accepts=JOURNAL,
+        rows=_rows_of("journal", JOURNAL, whole=(), is_limited=True),
+        totals=_totals_of("journal_totals", JOURNAL),
         notes=("Hanya baris yang diposting oleh sistem ini (punya nomor posting), pembalikan termasuk.",),
     ),
     ReportDefinition(
@@ -192,6 +217,7 @@ _ALL = (
         ),
         accepts=LINES,
         rows=_stock_card,
+        totals=_totals_of("stock_card_totals", LINES),
         needs_one_of=("kode_barang", "gudang_kode", "nomer_nota"),
         notes=(
             (
@@ -233,9 +259,9 @@ REPORTS: Mapping[str, ReportDefinition] = {definition.key: definition for defini
 
 
 @contextmanager
-def opened(tx: UnitOfWork, key: str, filters: Filters | None = None) -> Iterator[Report]:
+def opened(tx: UnitOfWork, key: str, filters: Filters | None = None, at_most: int = EVERY_ROW) -> Iterator[Report]:
     """A report whose rows are all of one moment. The transaction of `tx` must not have written anything: it is ended,
-    and the connection is busy until the report is closed.
+    and the connection is busy until the report is closed. at_most: how many rows somebody will look at.
 
     Raises ReportRefused for an unknown report or a filter that does not fit, DocumentMissing for an unknown nota.
     """
@@ -248,8 +274,9 @@ def opened(tx: UnitOfWork, key: str, filters: Filters | None = None) -> Iterator
         nota = filters.nomer_nota
         if nota is not None and not _QUERIES.document_exists(tx.conn, nomer_nota=nota):
             raise DocumentMissing(f"there is no nota {nota}")
-        source: Any = definition.rows(Source(tx.conn, tx.settings, tx.now), filters)
+        where = Source(tx.conn, tx.settings, tx.now, at_most)
+        source: Any = definition.rows(where, filters)
         try:
-            yield Report(definition, filters, source)
+            yield Report(definition, filters, source, whole=lambda: definition.totals(where, filters))
         finally:
             source.close()

@@ -36,6 +36,8 @@ class Kind(StrEnum):
     INTEGER = "integer"
 
 
+EVERY_ROW = 2**63 - 1
+ZEROS: Mapping[Kind, Any] = {Kind.MONEY: Decimal("0.00"), Kind.QUANTITY: Decimal("0.0000"), Kind.INTEGER: 0}
 NUMBERS = frozenset({Kind.QUANTITY, Kind.MONEY, Kind.COST, Kind.INTEGER})
 
 
@@ -102,18 +104,21 @@ LABELS = {
 
 @dataclass(frozen=True)
 class Source:
-    """Where a report reads: a connection inside a snapshot, the settings (zone of foreign rows), and the moment."""
+    """Where a report reads: a connection inside a snapshot, the settings (zone of foreign rows), and the moment.
+    at_most: rows that are wanted; a report may give more, and nobody goes through them."""
 
     conn: Connection
     settings: Settings
     now: datetime
+    at_most: int = EVERY_ROW
 
 
 @dataclass(frozen=True)
 class ReportDefinition:
     """One kind of report. title and notes are Indonesian (notes: the rules a reader has to know); description is
     English, for the command line. accepts: the filters that mean something to it; needs_one_of: at least one of these
-    has to be given."""
+    has to be given. totals: the number of rows, then the sum of each summed column, by the server; None where only
+    going through the rows tells."""
 
     key: str
     title: str
@@ -123,6 +128,7 @@ class ReportDefinition:
     rows: Callable[[Source, Filters], Iterator[Row]]
     notes: tuple[str, ...] = ()
     needs_one_of: tuple[str, ...] = ()
+    totals: Callable[[Source, Filters], Sequence[Any] | None] = lambda source, filters: None
 
     def check(self, filters: Filters) -> None:
         """Raises ReportRefused for a filter that would be ignored, or one that is missing."""
@@ -144,6 +150,7 @@ class Report:
     source: Iterator[Row]
     row_count: int = 0
     totals: dict[str, Decimal | int] = field(default_factory=dict)
+    whole: Callable[[], Sequence[Any] | None] = lambda: None
 
     @property
     def key(self) -> str:
@@ -165,9 +172,9 @@ class Report:
     def rows(self) -> Iterator[Row]:
         """Every row, counted and summed as it passes: exact, and not one number is read a second time."""
         summed = [(place, column) for place, column in enumerate(self.columns) if column.is_summed]
-        zero = {Kind.MONEY: Decimal("0.00"), Kind.QUANTITY: Decimal("0.0000"), Kind.INTEGER: 0}
-        sums: list[Any] = [zero[column.kind] for _, column in summed]
+        sums: list[Any] = [ZEROS[column.kind] for _, column in summed]
         add = MONEY_CONTEXT.add
+        self.row_count = 0
         try:
             for row in self.source:
                 self.row_count += 1
@@ -179,6 +186,20 @@ class Report:
                 yield row
         finally:
             self.totals = {column.name: value for (_, column), value in zip(summed, sums, strict=True)}
+
+    def add_up(self) -> bool:
+        """`row_count` and `totals` of all rows without reading them, for whoever shows the first ones; before the first
+        row. False: not known, go through the rows."""
+        found = self.whole()
+        if found is None:
+            return False
+        summed = [column for column in self.columns if column.is_summed]
+        self.row_count = int(found[0])
+        self.totals = {
+            column.name: ZEROS[column.kind] if value is None else int(value) if column.kind is Kind.INTEGER else value
+            for column, value in zip(summed, found[1:], strict=True)
+        }
+        return True
 
     def totals_row(self) -> list[Decimal | int | None]:
         """The totals in the place of their columns. Call it after the rows."""

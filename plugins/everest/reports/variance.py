@@ -51,7 +51,8 @@ NOT_POSTED = "BELUM DIPOSTING"
 def rows(source: Source, filters: Filters) -> Iterator[Row]:
     """The lines of every posting of the range; of a nota without a posting, those of its newest document."""
     # Some hundred bytes per posting: years of them fit into memory, their lines would not.
-    postings = list(_QUERIES.postings(source.conn, **filters.as_parameters("since", "until", "nomer_nota")))
+    wanted = filters.as_parameters("since", "until", "gudang_kode", "kode_barang", "lot", "nomer_nota")
+    postings = list(_QUERIES.postings(source.conn, **wanted))
     for posting in postings:
         yield from _posted(source, filters, posting)
     if not postings and filters.nomer_nota is not None and filters.since is None and filters.until is None:

@@ -141,6 +141,32 @@ def test_reports_are_filtered_by_item_warehouse_and_wib_day(read: Read, post: Po
     assert read("item", until=date(2026, 1, 31))[0] == []
 
 
+@pytest.mark.parametrize("key", ["variance", "documents", "journal", "stock-card"])
+def test_the_server_adds_up_what_a_screen_shows_the_first_rows_of(
+    read: Read, post: Post, reverse: Reverse, key: str
+) -> None:
+    """`read` compares the sums with the rows; here are all filters, and something in each of them to be left out."""
+    first = post(Line("A", "10", "12", "5.55"), Line("B", "3", "1", "7", gudang_kode="GD-C", lot="L1"))
+    post(Line("D", "1", "1", "5"), Line("C", "2", "9", "0.01"), diotorisasi_at=datetime(2026, 1, 15, tzinfo=UTC))
+    reverse(first.nomer_nota)
+    filters: dict[str, Any] = {
+        "gudang_kode": "GD-C",
+        "nomer_nota": first.nomer_nota,
+        "kode_barang": "A",
+        "lot": "L1",
+        "kode_akun": "1010030030",
+        "since": date(2026, 2, 1),
+        "until": date(2026, 1, 31),
+    }
+    accepts = reports.REPORTS[key].accepts
+    for name, value in filters.items():
+        needed = {"kode_barang": "A"} if key == "stock-card" and name != "kode_barang" else {}
+        if name in accepts:
+            rows, report = read(key, **needed | {name: value})
+            assert report.row_count == len(rows)
+    assert key == "stock-card" or read(key)[1].row_count >= 3
+
+
 def test_h44_no_line_gets_lost_in_a_group(read: Read, post: Post, connection: Any) -> None:
     lines = [Line(f"I{n}", "10", "11", "5", gudang_kode="GD-B" if n % 2 else None) for n in range(1, 101)]
     lines[0] = Line("I1", "10", "11", "5", gudang_kode="GD-B", alasan="rusak")

@@ -101,14 +101,22 @@ function tell(works) {
   }
 }
 
+let stamp = null; // of what was drawn last, where the server says one
+
 async function refresh() {
   let wait = document.hidden ? REFRESH_WHEN_AWAY_MS : REFRESH_MS;
   if (!document.querySelector("dialog[open]") && !document.hidden) {
     const began = performance.now();
     try {
-      const answer = await fetch(location.href, { signal: AbortSignal.timeout(SLOWEST_MS) });
-      if (answer.ok) replaceWith(new DOMParser().parseFromString(await answer.text(), "text/html"));
-      tell(answer.ok);
+      const headers = stamp ? { "If-None-Match": stamp } : {};
+      const answer = await fetch(location.href, { headers, signal: AbortSignal.timeout(SLOWEST_MS) });
+      if (answer.status === 304) {
+        document.getElementById("as-of").textContent = answer.headers.get("X-As-Of");
+      } else if (answer.ok) {
+        stamp = answer.headers.get("ETag");
+        replaceWith(new DOMParser().parseFromString(await answer.text(), "text/html"));
+      }
+      tell(answer.ok || answer.status === 304);
     } catch (error) {
       tell(false);
     }

@@ -1,0 +1,142 @@
+"""Which pages are opened: each with the filters, tabs and orders that ask something else of the database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from bench.pages_data import Filled
+from everest import reports
+
+OUTSIDE = frozenset({"/", "/assets/{version}/{name}", "/documents/of/{transaksi_id}", "/submit/template.{form}"})
+"""Redirects, and files that ask the database nothing."""
+
+Page = tuple[str, str, str]
+"""What a reader of the results calls it, its address, and who opens it."""
+
+OF_ONE = ("stock-card", "trace", "late-movements")
+"""Reports about a nota or an item."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """A line of the results. is_promised: a person at a screen waits for these; others are files that are saved."""
+
+    id: str
+    what: str
+    pages: Sequence[Page]
+    is_promised: bool = True
+
+
+def groups(filled: Filled) -> list[Group]:
+    return [
+        Group("documents", "the list of documents, by filter", _list(filled)),
+        Group("document", "one document, each of its parts", _document(filled)),
+        Group("reports", "reports as they open, and filtered", _reports(filled)),
+        Group("all", "reports about everything since the first day", _all(filled), False),
+        Group("others", "the other pages", _others(filled)),
+        Group("files", "whole files: a document of 20,000 lines, a month of documents", _files(filled), False),
+    ]
+
+
+def _list(filled: Filled) -> list[Page]:
+    middle, today = filled.documents // 2, filled.today
+    asked = {
+        "newest": "",
+        "middle": f"before={middle}",
+        "last": "before=40",
+        "failed": "status=FAILED",
+        "queued (none)": "status=PENDING",
+        "nota": "nota=SO-2",
+        "no such nota": "nota=TIDAK-ADA",
+        "warehouse": "gudang=GD-03",
+        "rare warehouse": "gudang=GD-40",
+        "no such warehouse": "gudang=XX",
+        "a week": f"since={today - timedelta(days=90):%Y-%m-%d}&until={today - timedelta(days=84):%Y-%m-%d}",
+        "the first day": f"until={filled.first_day:%Y-%m-%d}",
+        "days without any": f"since={today + timedelta(days=30):%Y-%m-%d}",
+        "long ago": "until=2001-01-01",
+        "amounts": "min=100000&max=200000",
+        "no such amount": "min=999999999999",
+        "stuck": "stuck=1",
+        "several": f"status=FAILED&gudang=GD-03&since={filled.first_day:%Y-%m-%d}&until={today:%Y-%m-%d}",
+    }
+    found = [(name, f"/documents?{query}", "finance") for name, query in asked.items()]
+    return [*found, ("a clerk's own", "/documents", "warehouse")]
+
+
+def _document(filled: Filled) -> list[Page]:
+    large, failed, small = (f"/documents/{job}" for job in (filled.large, filled.large_failed, filled.small))
+    asked = {
+        "20,000 lines": large,
+        "lines": f"{large}?tab=lines",
+        "lines by item": f"{large}?tab=lines&sort=item",
+        "lines by surplus": f"{large}?tab=lines&sort=surplus&variance=1",
+        "last lines": f"{large}?tab=lines&sort=shortage&skip=19950",
+        "lines found": f"{large}?tab=lines&search=999",
+        "journal": f"{large}?tab=journal",
+        "stock card": f"{large}?tab=card",
+        "history": f"{large}?tab=history",
+        "20,000 problems": failed,
+        "lines with problems": f"{failed}?tab=lines",
+        "history of problems": f"{failed}?tab=history",
+        "a small one": small,
+        "its lines": f"{small}?tab=lines",
+        "a failed one": f"/documents/{filled.failed}",
+    }
+    return [(name, path, "finance") for name, path in asked.items()]
+
+
+def _reports(filled: Filled) -> list[Page]:
+    opened = [
+        (key, f"/reports?report={key}&since={_since(filled, key)}") for key in reports.REPORTS if key not in OF_ONE
+    ]
+    found = [
+        *opened,
+        *((f"{name}, a warehouse", f"{path}&gudang_kode=GD-03") for name, path in opened),
+        ("variance of an item", f"/reports?report=variance&since={_since(filled, '')}&kode_barang=BRG-00042"),
+        ("journal of an account", f"/reports?report=journal&since={_since(filled, '')}&kode_akun=7010150"),
+        *((f"{key} of a large one", f"/reports?report={key}&nomer_nota=BENCH-BESAR") for key in (*OF_ONE, "variance")),
+        ("stock card of an item", "/reports?report=stock-card&since=&kode_barang=BRG-00042"),
+    ]
+    return [(name, path, "analyst") for name, path in found]
+
+
+def _all(filled: Filled) -> list[Page]:
+    return [(key, f"/reports?report={key}&since=", "analyst") for key in reports.REPORTS if key not in OF_ONE]
+
+
+def _since(filled: Filled, key: str) -> str:
+    """As a report opens: the last year by month, else the present month and the one before."""
+    return f"{filled.today - timedelta(days=350 if key == 'month' else 61):%Y-%m-%d}"
+
+
+def _others(filled: Filled) -> list[Page]:
+    asked = {
+        "submit": "/submit",
+        "drafts": "/drafts",
+        "a draft": f"/drafts/{filled.draft}",
+        "approvals": "/approvals",
+        "dead letters": "/dead-letters",
+        "dead letters of a nota": "/dead-letters?nota=SO-2",
+        "workflows": "/workflows",
+        "failed workflows": "/workflows?status=failed",
+        "no workflows": "/workflows?status=paused",
+        "other workflows": "/workflows?workflow=lain",
+        "a workflow": f"/workflows/{filled.small}",
+        "health": "/health",
+    }
+    return [(name, path, "finance") for name, path in asked.items()]
+
+
+def _files(filled: Filled) -> list[Page]:
+    since, until = (filled.today - timedelta(days=days) for days in (60, 30))
+    month = f"since={since:%Y-%m-%d}&until={until:%Y-%m-%d}"
+    asked = {
+        "document CSV": f"/documents/{filled.large}/lines.csv",
+        "document Excel": f"/documents/{filled.large}/lines.xlsx",
+        "report CSV": f"/reports/item.csv?{month}",
+        "report Excel": f"/reports/item.xlsx?{month}",
+    }
+    return [(name, path, "finance") for name, path in asked.items()]
