@@ -161,11 +161,11 @@ def _chart(
     bars: list[tuple[str, Decimal, str, str]] = []
     for row in largest[-BARS:] if key == "month" else largest[:BARS]:
         label, link = str(row[0] or "–"), _link(request, key, str(row[0] or ""), filters)
-        bars.append((label, row[surplus], charts.SURPLUS, link))
-        bars.append((label, -row[shortage], charts.SHORTAGE, link))
+        sides = ((row[surplus], charts.SURPLUS), (-row[shortage], charts.SHORTAGE))
+        bars += [(label, value, side, link) for value, side in sides if value]
     from everest.pages import words
 
-    return charts.horizontal(bars, words.text(language, "chart.report"))
+    return charts.horizontal(bars, words.text(language, "chart.report")) if bars else None
 
 
 def _link(request: Request, key: str, label: str, filters: books.Filters) -> str:
