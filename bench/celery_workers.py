@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 
-from bench.airflow import with_empty_dag
+from bench.airflow import with_dags
 from bench.measure import Result, Run, against_floor, side_by_side, spread
 from bench.pipeline import Pipeline
 from everest.settings import MysqlUrl
@@ -30,7 +30,7 @@ LISTENING_SECONDS = 120
 
 def p14(url: MysqlUrl, layout: Layout, smoke: bool) -> list[Result]:
     burst, lines, pairs = (2, 50, 1) if smoke else (BURST, LINES, PAIRS)
-    with _celery(layout), with_empty_dag(layout) as airflow:
+    with _celery(layout), with_dags(layout) as airflow:
         pipeline = Pipeline(url, airflow, layout)
 
         def seconds(workers: int) -> float:
