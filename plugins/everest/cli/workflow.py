@@ -48,16 +48,6 @@ def workflow() -> None:
 # ------------------------------------------------------------------------------------------------------ looking
 
 
-@workflow.command()
-def queues() -> None:
-    """Airflow's task queues that the workflows use, with commas: what all Celery workers together listen to.
-
-    \b
-    airflow celery worker --queues "$(python -m everest workflow queues)"
-    """
-    click.echo(",".join(bootstrap.task_queues()))
-
-
 @workflow.command("list")
 @click.option("--status", type=click.Choice(STATUSES), help="Only these.")
 @click.option("--workflow", "name", help="Only of this workflow.")
@@ -210,3 +200,13 @@ def purge(older_than: timedelta, cancelled: bool, dry_run: bool, as_json: bool) 
         output.print_json({"status": "success", "code": 200, "message": message, "purged": count, "dry_run": dry_run})
     else:
         click.echo(sentence(message))
+
+
+@workflow.command()
+def queues() -> None:
+    """Airflow's task queues that the workflows use, with commas: what all Celery workers together listen to.
+
+    \b
+    airflow celery worker --queues "$(python -m everest workflow queues)"
+    """
+    click.echo(",".join(bootstrap.task_queues()))

@@ -405,6 +405,7 @@ def test_the_help_is_in_the_order_of_use(everest: Everest) -> None:
     shown = everest("workflow", "--help").stdout
     commands = (
         "list show timeline trace dispatch pause resume retry cancel signal approve reject input compensate purge"
+        " queues"
     )
 
     assert [line.split()[0] for line in shown.split("Commands:")[1].split("\n") if line.strip()] == commands.split()
