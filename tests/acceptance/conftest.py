@@ -36,7 +36,7 @@ def _own_connection_settings(live: Live, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("EVEREST_MYSQL_URL", live.env["EVEREST_MYSQL_URL"])
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def listed(live: Live) -> Iterator[Listed]:
     """The workflows of the numbered lists, those that need nobody's help under way."""
     with listed_dags(live) as everything:
