@@ -64,13 +64,14 @@ def benchmarks(wanted: set[str], smoke: bool) -> Iterator[tuple[str, Callable[[]
 
             yield "P3", lambda: arithmetic.p3(smoke)
         if wanted & {"P2", "P9", "P11", "P13"}:
-            from bench import bursts, items, posting, server, steps
+            from bench import bursts, history, items, posting, server, steps
 
             own = servers.enter_context(server.running(layout))
             if "P2" in wanted:
                 yield "P2", lambda: posting.p2(own, smoke)
             if "P9" in wanted:
                 yield "P9", lambda: posting.p9(own, smoke)
+                yield "P9-history", lambda: history.p9_history(own, smoke)
             if "P11" in wanted:
                 yield "P11", lambda: steps.p11(own, smoke)
                 yield "P11-items", lambda: items.p11_items(own, smoke)

@@ -116,7 +116,7 @@ def _write_settings(home: Path, user: ServiceUser, port: int, password: str) -> 
         accounts,
         f"CREATE DATABASE IF NOT EXISTS {SCHEMA} CHARACTER SET utf8mb4;\n"
         f"CREATE USER IF NOT EXISTS 'bench'@'{LOOPBACK}' IDENTIFIED BY '{password}';\n"
-        f"GRANT ALL PRIVILEGES ON {SCHEMA}.* TO 'bench'@'{LOOPBACK}';\n",
+        f"GRANT ALL PRIVILEGES ON `{SCHEMA}%`.* TO 'bench'@'{LOOPBACK}';\n",
         user.owner,
     )
     settings = render("mariadb.cnf", datadir=home / "mariadb", port=port, init_file=accounts)

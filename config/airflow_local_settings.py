@@ -28,8 +28,12 @@ _FOR_TASKS = (
     *_FOR_PARSING,
     "airflow.sdk.execution_time.supervisor",
     "airflow.sdk.execution_time.task_runner",
+    "airflow.sdk.execution_time.cache",
     "airflow.providers.mysql.hooks.mysql",
+    "MySQLdb.connections",
     "MySQLdb.cursors",
+    # an operator's template environment imports these by name, in each task
+    "jinja2.ext",
     "pandas",
     "everest.audit.run",
     "everest.bootstrap",

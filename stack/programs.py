@@ -29,7 +29,7 @@ AIRFLOW_USER = "admin"
 PEOPLE = {"analyst": "viewer", "finance": "viewer", "engineer": "op", "warehouse": "viewer"}
 PAGE_ROLES = "analyst=user:analyst; finance=user:finance; engineer=user:engineer,user:admin; warehouse=user:warehouse"
 TASKS = IDENTITIES["airflow-worker"].mysql
-CONSUMER_WORKERS = 4  # of all consumers together; the measured optimum on two cores is 4 to 6
+CONSUMER_WORKERS = 8  # of all consumers together; as many as task slots on two cores
 NEXT_METRICS_PORT = 10  # a second relay answers so many ports above the first, if that has a port
 RABBITMQ_NODE = "everest@localhost"
 
