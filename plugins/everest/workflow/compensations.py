@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 from everest.workflow import endings, pointer
 from everest.workflow.definition import Definition, Handler, dotted_name, resolve
-from everest.workflow.ports import TransactionFactory
-from everest.workflow.records import Compensation
+from everest.workflow.ports import Transaction, TransactionFactory
+from everest.workflow.records import Compensation, Run
+from everest.workflow.ticket import StepContext
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +59,7 @@ def _compensate(
             held = tx.runs.next_compensation(run_id)
             if held is None or not _is_same(held, todo):
                 return "busy"
-            _undo(definition, held)(held.state, pointer.context(tx, run))
+            _undo(definition, held)(held.state, _context(tx, run, held))
             tx.runs.finish_compensation(held.id, "done", None)
             tx.runs.add_event(run, "compensated", held.step, held.attempts + 1, None)
     except Exception as error:
@@ -86,6 +88,14 @@ def _note_failure(
         run.compensation = "failed"
         tx.runs.save(run)
         return "gave_up"
+
+
+def _context(tx: Transaction, run: Run, held: Compensation) -> StepContext:
+    """About the step that is undone, in its own visit: each compensation has a key of its own, the same at every try."""
+    about = pointer.context(tx, run, "on_cancel" if held.sequence == 0 else "compensate")
+    if held.sequence > 0:
+        about = replace(about, step=held.step, visit=held.visit)
+    return replace(about, attempt=held.attempts + 1)
 
 
 def _is_same(held: Compensation, todo: Compensation) -> bool:

@@ -231,6 +231,7 @@ def expire(tx: Transaction, definition: Definition, run_id: int) -> bool:
     late.code = 504
     endings.fail_run(tx, definition, run, late, None)
     if definition.options.on_deadline is not None:
-        definition.options.on_deadline(state.public_part(run.state), pointer.context(tx, run))
+        about = pointer.context(tx, run, pointer.occasion_of(run, "on_deadline"))
+        definition.options.on_deadline(state.public_part(run.state), about)
     family.wake(tx, waiters)
     return True

@@ -48,7 +48,8 @@ def fail_run(tx: Transaction, definition: Definition | None, run: Run, error: Ex
     if definition is not None and definition.options.on_failure is not None:
         try:
             with tx.savepoint():
-                definition.options.on_failure(state.public_part(run.state), pointer.context(tx, run), error)
+                about = pointer.context(tx, run, pointer.occasion_of(run, "on_failure"))
+                definition.options.on_failure(state.public_part(run.state), about, error)
         except Exception as trouble:
             if isinstance(trouble, EverestError) and trouble.retryable:
                 raise

@@ -176,8 +176,8 @@ def clear_error(run: Run) -> None:
     run.error_code, run.error, run.failed_n, run.failed_attempt = None, None, None, None
 
 
-def context(tx: Transaction, run: Run) -> StepContext:
-    """The context of a handler that runs about a run, not as a try of a step."""
+def context(tx: Transaction, run: Run, occasion: str = "") -> StepContext:
+    """The context of a handler that is about a run where it stands: a reducer, or what an end of the run occasions."""
     return StepContext(
         tx=tx,
         workflow_id=run.id,
@@ -187,7 +187,13 @@ def context(tx: Transaction, run: Run) -> StepContext:
         shadow_id=carrier(run),
         dag_run_id=run.dag_run_id,
         n=run.n,
+        occasion=occasion,
     )
+
+
+def occasion_of(run: Run, what: str) -> str:
+    """Tells one failure or deadline of a run from the next, and is the same each time that one is recorded."""
+    return f"{what}-{run.n}-{run.failed_attempt or 0}"
 
 
 def carrier(run: Run) -> int:

@@ -144,7 +144,9 @@ class StepContext:
 
     tx: the open transaction: what is written there commits with the step, exactly once. key: the same at every try,
     for effects outside the database. item, index: of a for_each, else None. decision: what came of the question that
-    this step asked (`questions.ask_decision`), None while it is open or none was asked.
+    this step asked (`questions.ask_decision`), None while it is open or none was asked. occasion: "" for a try of the
+    step; else what the handler is about: "compensate", "on_cancel", "on_failure" or "on_deadline", the last two with
+    the numbers that tell one such happening from the next.
     """
 
     tx: Any
@@ -159,6 +161,7 @@ class StepContext:
     item: Any = None
     index: int | None = None
     decision: Decision | None = None
+    occasion: str = ""
 
     @property
     def now(self) -> datetime:
@@ -168,5 +171,7 @@ class StepContext:
 
     @property
     def key(self) -> str:
-        parts = [self.workflow_id, self.step, self.visit, self.branch if self.index is None else self.index]
+        place = [self.workflow_id, self.step, self.visit, self.branch if self.index is None else self.index]
+        # The occasion stands in front: behind a step's number a branch could bear its name.
+        parts = [self.occasion, *place]
         return ":".join(str(part) for part in parts if part != "")
