@@ -18,7 +18,7 @@ from everest.intake import lookup
 from everest.store.database import load_queries
 from everest.store.unit_of_work import UnitOfWork
 from everest.store.workflow_views import plain
-from everest.workflow import control, pointer, questions
+from everest.workflow import control, deployment, pointer, questions
 from everest.workflow.records import Run
 
 _QUERIES = load_queries("approvals")
@@ -129,7 +129,7 @@ def _answer(
         raise Conflict(
             f"pertanyaan tentang nota {named} sudah berganti (sekarang nomor {waiting['sequence']}); lihat lagi dulu"
         )
-    definition = bootstrap.deployed(run.workflow, run.version)
+    definition = deployment.of_run(bootstrap.deployed, run)
     if definition is None:
         raise DocumentMissing(f"workflow {run.workflow} version {run.version} is not deployed here (EVEREST_WORKFLOWS)")
     act = control.approve if outcome == "approved" else control.reject

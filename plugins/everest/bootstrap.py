@@ -10,6 +10,7 @@ from datetime import timedelta
 from everest.settings import MysqlUrl, Settings, mysql_url
 from everest.store.database import Connection, connect, patience, prepare
 from everest.store.unit_of_work import Database, UnitOfWork
+from everest.workflow import deployment
 from everest.workflow.definition import Definition
 
 DEFAULT_TASK_QUEUE = "default"
@@ -47,12 +48,10 @@ def definitions() -> Mapping[str, Definition]:
     return {one.name: one for one in _all_definitions() if one.dag_id == one.name}
 
 
-def deployed(name: str, version: str) -> Definition | None:
-    """A definition by name and version, older ones that are deployed beside the current included."""
-    for one in _all_definitions():
-        if (one.name, one.version) == (name, version):
-            return one
-    return None
+def deployed(name: str, version: str, definition_hash: str = "") -> Definition | None:
+    """The definition of a run, older ones that are deployed beside the current included: the one with its hash, else
+    one of its version."""
+    return deployment.among(_all_definitions(), name, version, definition_hash)
 
 
 def task_queues() -> list[str]:

@@ -117,7 +117,7 @@ WHERE id = :shadow_id AND worker_status = 'PENDING' AND worker_at <=> :worker_at
 -- name: decided_waits(batch)
 -- Runs that wait for other workflows, sleep, and have nothing to wait for any more: the one that ended last did not see
 -- them, or died. The engine's own rule is asked again under the run's lock; this one only has to be as generous.
-SELECT r.id AS workflow_id, r.workflow
+SELECT r.id AS workflow_id, r.workflow, r.version, r.definition_hash
 FROM workflow_runs r
 JOIN rabbit_publish_shadow s
   ON s.id = r.carrier_shadow_id AND s.worker_status = 'WAITING' AND s.dag_run_id = r.dag_run_id
@@ -125,7 +125,7 @@ JOIN workflow_items i
   ON i.workflow_id = r.id AND i.step = r.current_step AND i.visit = r.visit AND i.depends_on_id IS NOT NULL
 LEFT JOIN workflow_runs d ON d.id = i.depends_on_id
 WHERE r.status = 'waiting_for_workflows'
-GROUP BY r.id, r.workflow, r.waiting
+GROUP BY r.id, r.workflow, r.version, r.definition_hash, r.waiting
 HAVING CASE COALESCE(JSON_UNQUOTE(JSON_EXTRACT(r.waiting, '$.mode')), 'all')
     WHEN 'any' THEN SUM(d.status = 'completed') > 0
     WHEN 'quorum' THEN SUM(d.status = 'completed') >= CAST(JSON_EXTRACT(r.waiting, '$.quorum') AS SIGNED)
@@ -141,7 +141,7 @@ LIMIT :batch;
 
 -- name: passed_deadlines(batch)
 -- A pause stops the clock.
-SELECT id AS workflow_id, workflow
+SELECT id AS workflow_id, workflow, version, definition_hash
 FROM workflow_runs
 WHERE deadline_at <= UTC_TIMESTAMP(6) AND status IN ('running', 'waiting_for_signal', 'waiting_for_workflows')
 ORDER BY deadline_at, id
@@ -149,7 +149,7 @@ LIMIT :batch;
 
 -- name: unfinished_compensations(batch)
 -- Cancelled or failed, and not everything is undone yet; those that gave up wait for a person.
-SELECT id AS workflow_id, workflow
+SELECT id AS workflow_id, workflow, version, definition_hash
 FROM workflow_runs
 WHERE compensation = 'pending'
 ORDER BY id

@@ -241,7 +241,7 @@ class Chaos(Inline):
 
     def _look_after(self, run: Run) -> bool:
         if run.compensation == "pending":
-            control.compensate_all(self.database.transaction, run.id, self.definitions)
+            control.compensate_all(self.database.transaction, run.id, self.deployed)
             return True
         if run.status in FINAL or run.status == "failed":
             return False

@@ -146,7 +146,7 @@ class Mortal(MysqlWorld):
     def __init__(self, url: MysqlUrl, death: tuple[int, Moment] | None = None) -> None:
         self.url = url
         Inline.__init__(self, RICH, database=MortalDatabase(url, death))  # type: ignore[arg-type]
-        self._repairs = WorkflowRepairs(self.database, self.definitions, lambda: False)  # type: ignore[arg-type]
+        self._repairs = WorkflowRepairs(self.database, self.deployed, lambda: False)  # type: ignore[arg-type]
 
     def close(self) -> None:
         self.database.close()  # type: ignore[attr-defined]

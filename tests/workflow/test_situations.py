@@ -522,9 +522,9 @@ def test_12_two_processes_at_one_compensation_do_it_once(mysql_world: MysqlWorld
     HELD.clear()
     GO_ON.clear()
 
-    with at_once(lambda: control.compensate_all(other.transaction, run_id, world.definitions)) as answers:
+    with at_once(lambda: control.compensate_all(other.transaction, run_id, world.deployed)) as answers:
         assert HELD.wait(PATIENCE_S)
-        assert control.compensate_all(world.transaction, run_id, world.definitions) is False, "another one is at it"
+        assert control.compensate_all(world.transaction, run_id, world.deployed) is False, "another one is at it"
         GO_ON.set()
 
     assert answers == [True]
@@ -876,7 +876,7 @@ def test_24_a_wake_up_that_was_lost_is_found_by_the_reconciler(mysql_world: Mysq
     world.walk()
     assert world.status(waiter) == "waiting_for_workflows"
 
-    repairs = WorkflowRepairs(world.database, world.definitions, lambda: False)  # type: ignore[arg-type]
+    repairs = WorkflowRepairs(world.database, world.deployed, lambda: False)  # type: ignore[arg-type]
     with world.transaction() as tx:
         found = rows.decided_waits(tx.conn, Limits())
     assert [repairs.wake_waiter(one) for one in (*found, *found)] == [True, False]

@@ -24,7 +24,7 @@ from everest.cli.workflow_parts import (
 from everest.errors import Conflict, DocumentMissing
 from everest.store import workflow_views
 from everest.store.unit_of_work import Database, UnitOfWork
-from everest.workflow import control
+from everest.workflow import control, deployment
 from everest.workflow.definition import Definition
 
 FAILED = 1
@@ -160,7 +160,7 @@ def _deployed(tx: UnitOfWork, run_id: int) -> Definition | None:
     run = tx.runs.get(run_id)
     if run is None:
         raise DocumentMissing(f"there is no workflow run {run_id}")
-    return bootstrap.deployed(run.workflow, run.version)
+    return deployment.of_run(bootstrap.deployed, run)
 
 
 def _needed(definition: Definition | None, run_id: int) -> Definition:
@@ -186,9 +186,8 @@ def _undo(ctx: click.Context, database: Database, run_id: int, done: str, as_jso
     """Runs the compensations of a run and of those nested in it, the nested ones first, and says how it went."""
     with database.transaction() as tx:
         family = [*workflow_views.nested(tx.conn, run_id), run_id]
-    known = dict(bootstrap.definitions())
     for one in family:
-        control.compensate_all(database.transaction, one, known)
+        control.compensate_all(database.transaction, one, bootstrap.deployed)
     with database.transaction() as tx:
         views = [view_of(tx, one) for one in family]
     view = views[-1]

@@ -67,7 +67,8 @@ def run(settings: ReconcilerSettings, stop: threading.Event, once: bool = False)
         closing(AirflowApi(login.url, login.user, login.password, timeout)) as airflow,
         _beating(settings) as vitals,
     ):
-        reconciler = Reconciler(settings, database, airflow, management, bootstrap.definitions(), stop.is_set, vitals)
+        known = (bootstrap.deployed, bootstrap.definitions())
+        reconciler = Reconciler(settings, database, airflow, management, *known, stop.is_set, vitals)
         log.info("reconciler: a round every %g s", settings.limits.period.total_seconds())
         period, wake_period = settings.limits.period.total_seconds(), settings.limits.wake_period.total_seconds()
         while not stop.is_set():

@@ -14,8 +14,9 @@ from everest.errors import DocumentRefused
 from everest.reconciler.rows import QUERIES, Job
 from everest.reconciler.verdict import BeginAgain, MarkedByHand
 from everest.store.unit_of_work import Database, UnitOfWork
-from everest.workflow import engine, pointer
+from everest.workflow import deployment, engine, pointer
 from everest.workflow.definition import Definition
+from everest.workflow.deployment import Deployed
 from everest.workflow.engine import Ticket
 from everest.workflow.records import WAITING, Run
 from ingest_consumer import shadow as jobs
@@ -36,14 +37,19 @@ class Changed(Exception):
 
 
 class Repairs:
-    """`definitions`: workflows by name, for their failure handlers and for the runs of foreign rows. `recoveries`:
-    DAG runs begun again for a workflow before it is FAILED 503."""
+    """`deployed`: for the failure handlers of a run. `current`: workflows by name, for the runs of foreign rows, which
+    begin now. `recoveries`: DAG runs begun again for a workflow before it is FAILED 503."""
 
     def __init__(
-        self, database: Database, definitions: Mapping[str, Definition], recoveries: int, meter: Meter | None = None
+        self,
+        database: Database,
+        deployed: Deployed,
+        current: Mapping[str, Definition],
+        recoveries: int,
+        meter: Meter | None = None,
     ) -> None:
         self._database = database
-        self._definitions = definitions
+        self._deployed, self._current = deployed, current
         self._recoveries = recoveries
         self._meter = meter or Meter()
 
@@ -56,10 +62,10 @@ class Repairs:
             return False
 
     def _end_run(self, tx: UnitOfWork, job: Job, verdict: BeginAgain | MarkedByHand) -> bool:
-        definition = self._definitions.get(job.workflow_name)
-        run = self._claim(tx, job, AT_WORK) if job.workflow_id is not None else self._adopt(tx, job, definition)
+        run = self._claim(tx, job, AT_WORK) if job.workflow_id is not None else self._adopt(tx, job)
         if run is None:
             return False
+        definition = deployment.of_run(self._deployed, run)
         if run.carrier_shadow_id != job.shadow_id:
             leave = engine.second_row(tx, run, _ticket(job))
             self._say("linked", job, leave.reason)
@@ -133,8 +139,9 @@ class Repairs:
         run = tx.runs.get(job.workflow_id)
         return run if run is not None and run.status in statuses and run.dag_run_id == job.dag_run_id else None
 
-    def _adopt(self, tx: UnitOfWork, job: Job, definition: Definition | None) -> Run:
+    def _adopt(self, tx: UnitOfWork, job: Job) -> Run:
         """The run of a foreign job whose first task never came, made or found. Raises Changed."""
+        definition = self._current.get(job.workflow_name)
         if definition is None:
             raise DocumentRefused(f"workflow {job.workflow_name} is not known here")
         run, _ = engine.find_run(tx, definition, _ticket(job))

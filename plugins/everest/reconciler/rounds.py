@@ -22,6 +22,7 @@ from everest.reconciler.verdict import ENDED, judge
 from everest.reconciler.workflows import WorkflowRepairs
 from everest.store.unit_of_work import Database
 from everest.workflow.definition import Definition
+from everest.workflow.deployment import Deployed
 from ingest_consumer import logs, metrics
 from ingest_consumer.airflow_api import AirflowApi, DagState
 from ingest_consumer.errors import AirflowUnavailable
@@ -48,7 +49,8 @@ class Reconciler:
         database: Database,
         airflow: AirflowApi,
         management: Management | None,
-        definitions: Mapping[str, Definition],
+        deployed: Deployed,
+        current: Mapping[str, Definition],
         is_stopping: Callable[[], bool] = lambda: False,
         vitals: Vitals | None = None,
     ) -> None:
@@ -61,8 +63,8 @@ class Reconciler:
         self._vitals = vitals or Vitals("reconciler")
         self._complaints = Complaints(log, "reconciler", self._vitals)
         meter = self._vitals.meter
-        self._repairs = Repairs(database, definitions, settings.limits.recoveries, meter)
-        self._workflows = WorkflowRepairs(database, definitions, is_stopping, meter)
+        self._repairs = Repairs(database, deployed, current, settings.limits.recoveries, meter)
+        self._workflows = WorkflowRepairs(database, deployed, is_stopping, meter)
         self._after = rows.THE_BEGINNING
         self._is_active: bool | None = None
 

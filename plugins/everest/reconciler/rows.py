@@ -97,6 +97,8 @@ class Workflow:
 
     workflow_id: int
     workflow: str
+    version: str
+    definition_hash: str
 
     @property
     def ids(self) -> dict[str, Any]:

@@ -8,31 +8,31 @@ lock, so that two at once do it once. Every function returns whether it changed 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from everest.errors import DefinitionError
 from everest.reconciler.rows import QUERIES, Workflow
 from everest.store.unit_of_work import Database
 from everest.workflow import control, pointer, waits
-from everest.workflow.definition import Definition
+from everest.workflow.deployment import Deployed
 from ingest_consumer.metrics import REPAIRS, Meter
 
 log = logging.getLogger(__name__)
 
 
 class WorkflowRepairs:
-    """`definitions`: workflows by name, for their handlers."""
+    """`deployed`: for the handlers of a run, which are those of the definition it began under."""
 
     def __init__(
         self,
         database: Database,
-        definitions: Mapping[str, Definition],
+        deployed: Deployed,
         is_stopping: Callable[[], bool],
         meter: Meter | None = None,
     ) -> None:
         self._meter = meter or Meter()
         self._database = database
-        self._definitions = definitions
+        self._deployed = deployed
         self._is_stopping = is_stopping
 
     def wake_waiter(self, found: Workflow) -> bool:
@@ -49,7 +49,7 @@ class WorkflowRepairs:
 
     def expire(self, found: Workflow) -> bool:
         """Its deadline has passed. Raises DefinitionError when nobody here knows its handlers."""
-        definition = self._definitions.get(found.workflow)
+        definition = self._deployed(found.workflow, found.version, found.definition_hash)
         if definition is None:
             raise DefinitionError(f"workflow {found.workflow} is not known here")
         with self._database.transaction() as tx:
@@ -60,7 +60,7 @@ class WorkflowRepairs:
 
     def compensate(self, found: Workflow) -> bool:
         """One after another until one fails (tried again in the next round) or nothing is left."""
-        definition = self._definitions.get(found.workflow)
+        definition = self._deployed(found.workflow, found.version, found.definition_hash)
         done = 0
         while not self._is_stopping() and control.compensate_next(
             self._database.transaction, found.workflow_id, definition

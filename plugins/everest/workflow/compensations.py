@@ -7,12 +7,12 @@ handler runs, so that two processes never undo the same step.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
-from everest.workflow import endings, pointer
+from everest.workflow import deployment, endings, pointer
 from everest.workflow.definition import Definition, Handler, dotted_name, resolve
+from everest.workflow.deployment import Deployed
 from everest.workflow.ports import Transaction, TransactionFactory
 from everest.workflow.records import Compensation, Run
 from everest.workflow.ticket import StepContext
@@ -23,13 +23,13 @@ DEFAULT_ATTEMPTS = 3
 """Of a compensation whose definition is not deployed any more."""
 
 
-def compensate_all(open_transaction: TransactionFactory, run_id: int, definitions: Mapping[str, Definition]) -> bool:
+def compensate_all(open_transaction: TransactionFactory, run_id: int, deployed: Deployed) -> bool:
     """Runs what is due, newest first, each in a transaction of its own. True when nothing is left to do."""
     with open_transaction() as tx:
         run = tx.runs.get(run_id)
     if run is None:
         return True
-    definition = definitions.get(run.workflow)
+    definition = deployment.of_run(deployed, run)
     while (outcome := _compensate(open_transaction, run_id, definition)) in ("done", "failed"):
         pass
     return outcome == "finished"
@@ -91,7 +91,7 @@ def _note_failure(
 
 
 def _context(tx: Transaction, run: Run, held: Compensation) -> StepContext:
-    """About the step that is undone, in its own visit: each compensation has a key of its own, the same at every try."""
+    """About the step that is undone, in its own visit: so each compensation has its own key, the same at every try."""
     about = pointer.context(tx, run, "on_cancel" if held.sequence == 0 else "compensate")
     if held.sequence > 0:
         about = replace(about, step=held.step, visit=held.visit)

@@ -5,22 +5,19 @@ Ownership is the equality of `dag_run_id`; the right to commit belongs to the ne
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from everest.errors import Conflict
-from everest.workflow import codec, fanout, pointer, questions
+from everest.workflow import codec, deployment, fanout, pointer, questions
 from everest.workflow import definition as d
 from everest.workflow.definition import Definition
+from everest.workflow.deployment import Deployed
 from everest.workflow.endings import fail_run
 from everest.workflow.ownership import find, second_row
 from everest.workflow.pointer import announce_next
 from everest.workflow.ports import Transaction
 from everest.workflow.records import FINAL, WAITING, Outcome, Run
 from everest.workflow.ticket import Go, Leave, Replay, Ticket, Token
-
-Deployed = Callable[[str, str], Definition | None]
-"""Finds a definition by workflow name and version."""
 
 
 def begin(
@@ -29,7 +26,7 @@ def begin(
     ticket: Ticket,
     step_name: str,
     branch: str = "",
-    deployed: Deployed = lambda name, version: None,
+    deployed: Deployed = deployment.nothing,
     is_cleared: bool = False,
 ) -> Go | Replay | Leave:
     """Raises DocumentMissing when no such job exists.
@@ -50,7 +47,7 @@ def begin(
     if run.status in FINAL or run.current_step is None:
         return Leave(f"the workflow is {run.status}")
     if run.definition_hash != definition.definition_hash:
-        return _other_definition(tx, run, definition, deployed(run.workflow, run.version))
+        return _other_definition(tx, run, definition, deployment.of_run(deployed, run))
     step = definition.step(step_name)
     position, at = definition.index(step_name), definition.index(run.current_step)
     if position < at:

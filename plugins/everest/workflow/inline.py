@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from everest.workflow import control, state
+from everest.workflow import control, deployment, state
 from everest.workflow.definition import Definition
 from everest.workflow.memory import MemoryDatabase
 from everest.workflow.memory_tables import Message
@@ -29,6 +29,9 @@ class Inline:
         self.definitions: dict[str, Definition] = {}
         for one in definitions:
             self.definitions |= {known.name: known for known in (one, *one.children())}
+
+    def deployed(self, workflow: str, version: str, definition_hash: str) -> Definition | None:
+        return deployment.among(self.definitions.values(), workflow, version, definition_hash)
 
     def dispatch(self, definition: Definition, payload: Mapping[str, Any], key: str | None = None) -> int:
         """Starts a run; returns its id. Raises Conflict for a key that another payload holds."""
@@ -51,7 +54,7 @@ class Inline:
     def compensate(self) -> None:
         """What the reconciler does: undoes what ended runs, nested ones too, have to undo."""
         for run_id in self._owing():
-            control.compensate_all(self.database.transaction, run_id, self.definitions)
+            control.compensate_all(self.database.transaction, run_id, self.deployed)
 
     def _owing(self) -> list[int]:
         return [run.id for run in self.database.tables.runs.values() if run.compensation == "pending"]

@@ -16,7 +16,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 
 from everest.errors import Conflict, EverestError, StepTimeout, TransientDatabaseError
 from everest.workflow import definition as d
-from everest.workflow import engine, state
+from everest.workflow import deployment, engine, state
 from everest.workflow.definition import Definition, Step
 from everest.workflow.ports import Transaction, TransactionFactory
 from everest.workflow.slots import Slot
@@ -54,7 +54,7 @@ def run_step(
     is_last_try: bool,
     timeout_error: type[BaseException] = TimeoutError,
     branch: str = "",
-    deployed: engine.Deployed = lambda name, version: None,
+    deployed: engine.Deployed = deployment.nothing,
     is_cleared: bool = False,
 ) -> Result:
     """Runs the step (or one branch, or one slot of a for_each) if it is this ticket's to run.
@@ -75,7 +75,7 @@ def run_task(
     is_last_try: bool,
     timeout_error: type[BaseException] = TimeoutError,
     branch: str = "",
-    deployed: engine.Deployed = lambda name, version: None,
+    deployed: engine.Deployed = deployment.nothing,
     is_cleared: bool = False,
 ) -> Result:
     """`run_step` for each step of a task, one after another. Where they are several (a fused task), they are plain

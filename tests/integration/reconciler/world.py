@@ -15,7 +15,7 @@ from everest.reconciler.rounds import Reconciler
 from everest.reconciler.settings import Limits, Login, ReconcilerSettings
 from everest.settings import MysqlUrl, Settings
 from everest.store import database as store
-from everest.workflow import engine, runner
+from everest.workflow import deployment, engine, runner
 from everest.workflow.builder import workflow
 from everest.workflow.definition import Definition
 from everest.workflow.engine import Ticket
@@ -70,6 +70,7 @@ class World:
         self.broker = fake_management.FakeManagement()
         self._numbers = itertools.count()
         self.definitions: dict[str, Definition] = {TWO.name: TWO, POST_OPNAME.name: POST_OPNAME}
+        self.older: list[Definition] = []
         self._closing: list[Any] = [self.conn, self.database, self.airflow, self.broker]
 
     def close(self) -> None:
@@ -95,7 +96,10 @@ class World:
         management = settings.management and Management(settings.management, settings.vhost, settings.http_timeout)
         database = database or bootstrap.database(self.url, settings.site)
         self._closing += [database, airflow] + ([management] if management else [])
-        return Reconciler(settings, database, airflow, management or None, self.definitions)
+        return Reconciler(settings, database, airflow, management or None, self.deployed, self.definitions)
+
+    def deployed(self, *which: str) -> Definition | None:
+        return deployment.among([*self.definitions.values(), *self.older], *which)
 
     def always_active(self) -> Reconciler:
         """One that takes a lock of its own, so that it works beside another."""

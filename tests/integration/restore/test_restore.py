@@ -108,7 +108,7 @@ def reconciler(url: MysqlUrl, vhost: Vhost, airflow: FakeAirflow) -> Iterator[Re
         closing(AirflowApi(login.url, login.user, login.password, settings.http_timeout)) as api,
         closing(Management(management, vhost.name, settings.http_timeout)) as broker,
     ):
-        yield Reconciler(settings, opened, api, broker, {POST_OPNAME.name: POST_OPNAME})
+        yield Reconciler(settings, opened, api, broker, bootstrap.deployed, {POST_OPNAME.name: POST_OPNAME})
 
 
 def test_a_dump_taken_under_traffic_is_restored_audited_and_everything_in_it_ends(
