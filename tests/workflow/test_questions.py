@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -115,7 +116,7 @@ def test_clearing_the_failed_task_after_a_rejection_asks_anew_too(world: World) 
         world.step(ticket, "judge")
     assert world.status(run_id) == "failed"
 
-    left = world.step(ticket, "judge")
+    left = world.step(replace(ticket, clears=1), "judge")
 
     assert isinstance(left, Leave)
     assert (world.status(run_id), world.waiting(run_id)["sequence"]) == ("waiting_for_signal", 2)

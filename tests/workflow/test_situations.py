@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -186,9 +187,10 @@ def test_05_a_branch_that_comes_late_or_again_does_not_undo_the_groups_failure(w
     assert (world.status(run_id), world.job(run_id), world.effects) == ("failed", "FAILED", [])
 
     broken.is_broken = False
-    world.step(ticket, "both", "bad")  # cleared
-    world.step(ticket, "both", "slow")
-    world.step(ticket, "z")
+    cleared = replace(ticket, clears=1)
+    world.step(cleared, "both", "bad")
+    world.step(cleared, "both", "slow")
+    world.step(cleared, "z")
     assert (world.status(run_id), sorted(world.effects)) == ("completed", ["bad", "slow", "z"])
 
 
@@ -209,7 +211,7 @@ def test_05_a_run_that_was_failed_from_outside_is_reopened_by_a_clear_alone(worl
     assert isinstance(world.step(ticket, "b"), engine.Leave)
     assert world.status(run_id) == "failed"
 
-    runner.run_step(built, ticket, "b", world.transaction, is_last_try=True, is_cleared=True)
+    world.step(replace(ticket, clears=1), "b")
     assert world.status(run_id) == "completed"
 
 

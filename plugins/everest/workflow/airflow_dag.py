@@ -99,12 +99,6 @@ def _arguments(definition: Definition, task_id: str, doc: str, timeout: timedelt
     }
 
 
-def _is_cleared(instance: Any, retries: int) -> bool:
-    """Whether a person cleared this task and this is its first try since: a clear leaves `retries` more tries than
-    were used until then."""
-    return bool(instance.max_tries > retries and instance.try_number == instance.max_tries - retries + 1)
-
-
 def _log_ids(ticket: Ticket, database: Any) -> dict[str, Any]:
     nota = None
     with suppress(Exception), database.transaction() as tx:  # a line without its nota is better than no try
@@ -152,7 +146,7 @@ class StepOperator(BaseOperator):
         if definition is None:
             raise DefinitionError(f"DAG {self.dag_key} has no workflow definition in this process")
         dag_run = context["dag_run"]
-        ticket = Ticket.from_conf(dag_run.run_id, dag_run.conf or {})
+        ticket = Ticket.from_conf(dag_run.run_id, dag_run.conf or {}, dag_run.clear_number or 0)
         # Airflow ends a task by a signal, and no signal reaches a process that waits in the driver for a server that
         # will never answer: only the socket's own patience ends that wait.
         database = bootstrap.database_from(open_connection, answer_within=self.execution_timeout)
@@ -181,7 +175,6 @@ class StepOperator(BaseOperator):
                 timeout_error=AirflowTaskTimeout,
                 branch=self.branch,
                 deployed=bootstrap.deployed,
-                is_cleared=_is_cleared(instance, self.retries or 0),
             )
         except Fenced as fenced:
             raise AirflowFailException(fenced.message) from fenced

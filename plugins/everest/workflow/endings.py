@@ -29,8 +29,16 @@ TRACE_FRAMES = 12
 _CREDENTIALS = re.compile(r"(?<=://)[^/\s@]+@")
 
 
-def fail_run(tx: Transaction, definition: Definition | None, run: Run, error: Exception, token: Token | None) -> None:
-    """Run, step and shadow rows say FAILED with the reasons. The caller holds the run's lock."""
+def fail_run(
+    tx: Transaction,
+    definition: Definition | None,
+    run: Run,
+    error: Exception,
+    token: Token | None,
+    undoes: bool = True,
+) -> None:
+    """Run, step and shadow rows say FAILED with the reasons. The caller holds the run's lock. undoes: whether a
+    definition that says so has the run's steps undone by this failure."""
     code, message, problems = describe(error)
     detail = {"status": "error", "code": code, "message": message, "errors": problems}
     if token is not None:
@@ -40,7 +48,7 @@ def fail_run(tx: Transaction, definition: Definition | None, run: Run, error: Ex
     run.failed_n, run.failed_attempt = run.n, token.attempt if token else None
     run.wakes_at = None
     tx.runs.unsend(run)
-    if definition is not None and definition.options.compensate_on_failure:
+    if undoes and definition is not None and definition.options.compensate_on_failure:
         _owe_compensations(tx, run)
     tx.runs.save(run)
     tx.runs.set_shadows(run, Outcome("FAILED", detail, code, _summary(message, problems)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from everest.errors import Conflict
-from everest.workflow import codec, deployment, fanout, pointer, questions
+from everest.workflow import clears, codec, deployment, fanout, pointer, questions
 from everest.workflow import definition as d
 from everest.workflow.definition import Definition
 from everest.workflow.deployment import Deployed
@@ -27,14 +27,8 @@ def begin(
     step_name: str,
     branch: str = "",
     deployed: Deployed = deployment.nothing,
-    is_cleared: bool = False,
 ) -> Go | Replay | Leave:
-    """Raises DocumentMissing when no such job exists.
-
-    is_cleared: Airflow says that a person cleared this task. Without it, only the task whose own failure was recorded
-    may reopen a failed run: a sibling branch, a late slot or the next task of a run that was failed from outside
-    (deadline, given up) comes by itself, and must not undo the failure.
-    """
+    """Raises DocumentMissing when no such job exists. A failed run is reopened by a person's clear alone (`clears`)."""
     shadow = tx.runs.shadow(ticket.shadow_id)
     if shadow is not None and shadow.workflow_id is None and shadow.dag_run_id != ticket.dag_run_id:
         # Started by hand in Airflow: no message stands for this DAG run, so nobody would look after it.
@@ -46,8 +40,13 @@ def begin(
         return Leave(f"DAG run {run.dag_run_id} owns this workflow now")
     if run.status in FINAL or run.current_step is None:
         return Leave(f"the workflow is {run.status}")
+    is_cleared = clears.is_new(run, ticket.clears)
+    if run.status == "failed" and run.compensation:
+        return Leave("the workflow failed and was compensated")
+    if run.status == "failed" and not is_cleared:
+        return Leave("the workflow has failed")
     if run.definition_hash != definition.definition_hash:
-        return _other_definition(tx, run, definition, deployment.of_run(deployed, run))
+        return _other_definition(tx, run, ticket, definition, deployment.of_run(deployed, run))
     step = definition.step(step_name)
     position, at = definition.index(step_name), definition.index(run.current_step)
     if position < at:
@@ -59,13 +58,12 @@ def begin(
     if run.status in WAITING and not (step.waits or questions.is_asked_here(run)):
         return Leave(f"the workflow is {run.status}")
     if run.status == "failed":
-        if run.compensation:
-            return Leave("the workflow failed and was compensated")
-        if not is_cleared and (newest is None or newest.status != "failed"):
-            return Leave("the workflow has failed")
-        pointer.reopen(tx, run)
+        pointer.reopen(tx, run, ticket.clears)
         if isinstance(step, d.ForEach):
             tx.runs.reopen_items(run, step_name)
+    elif is_cleared:
+        clears.note(run, ticket.clears)
+        tx.runs.save(run)
     if branch and isinstance(step, d.Parallel) and newest is not None and newest.status == "completed":
         return Replay()
     attempt = 1 + (newest.attempt if newest else 0)
@@ -86,9 +84,14 @@ def _known(definition: Definition, run: Run) -> Run | None:
     return replace(run, state=codec.loads(codec.dumps(run.state)))
 
 
-def _other_definition(tx: Transaction, run: Run, definition: Definition, older: Definition | None) -> Leave:
-    """The run began under another definition: it goes on in that one's DAG if that is still deployed, else stops."""
+def _other_definition(
+    tx: Transaction, run: Run, ticket: Ticket, definition: Definition, older: Definition | None
+) -> Leave:
+    """The run began under another definition: it goes on in that one's DAG if that is still deployed, else it stops, as
+    it stands: its steps are undone by nobody, so that it can go on once that definition is deployed beside this one."""
     if older is not None and older.definition_hash == run.definition_hash and older.dag_id != run.dag_id:
+        if run.status == "failed":
+            pointer.reopen(tx, run, ticket.clears)
         run.dag_id = older.dag_id
         announce_next(tx, run)
         return Leave(f"version {run.version} goes on in DAG {run.dag_id}")
@@ -96,5 +99,6 @@ def _other_definition(tx: Transaction, run: Run, definition: Definition, older: 
         f"workflow {run.id} began with another definition of {run.workflow} (version {run.version}) than the one that"
         f" is deployed (version {definition.version}); deploy that version beside it, or cancel the workflow"
     )
-    fail_run(tx, definition, run, Conflict(text), None)
+    clears.note(run, ticket.clears)
+    fail_run(tx, definition, run, Conflict(text), None, undoes=False)
     return Leave(text)

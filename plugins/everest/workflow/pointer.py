@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from everest.errors import DefinitionError, DocumentRefused
-from everest.workflow import questions, state
+from everest.workflow import clears, questions, state
 from everest.workflow.definition import NEXT_STEP, RESPONSE, Definition, Step, dotted_name
 from everest.workflow.ports import Transaction
 from everest.workflow.records import WAITING, Outcome, Run, RunStatus
@@ -161,12 +161,13 @@ def _next_run(tx: Transaction, run: Run, outcome: Outcome) -> None:
     tx.runs.announce(run, outcome)
 
 
-def reopen(tx: Transaction, run: Run) -> None:
-    """A person cleared the failed task in Airflow: the same DAG run goes on. A wait begins anew."""
+def reopen(tx: Transaction, run: Run, count: int) -> None:
+    """A person cleared the failed task in Airflow: the same DAG run goes on. A wait begins anew. count: the clear."""
     tx.runs.audit("airflow", "clear", run, "task dibersihkan di Airflow; siapa: event log Airflow", None)
     run.status = "running"
     run.waiting, run.paused_status, run.recovered = None, None, 0
     clear_error(run)
+    clears.note(run, count)
     tx.runs.save(run)
     tx.runs.announce(run, Outcome("PROCESSING"))
     tx.runs.add_event(run, "reopened", run.current_step, None, None)
@@ -193,7 +194,7 @@ def context(tx: Transaction, run: Run, occasion: str = "") -> StepContext:
 
 def occasion_of(run: Run, what: str) -> str:
     """Tells one failure or deadline of a run from the next, and is the same each time that one is recorded."""
-    return f"{what}-{run.n}-{run.failed_attempt or 0}"
+    return f"{what}-{run.n}-{clears.known(run)}-{run.failed_attempt or 0}"
 
 
 def carrier(run: Run) -> int:

@@ -55,16 +55,13 @@ def run_step(
     timeout_error: type[BaseException] = TimeoutError,
     branch: str = "",
     deployed: engine.Deployed = deployment.nothing,
-    is_cleared: bool = False,
 ) -> Result:
     """Runs the step (or one branch, or one slot of a for_each) if it is this ticket's to run.
 
     Raises what the handler raised after recording it when it is permanent or this is the last try (the caller must
     not try again: `is_recorded` tells), else re-raises it for another try. Raises Fenced when a newer try owns it.
     """
-    return run_task(
-        definition, ticket, [step], open_transaction, is_last_try, timeout_error, branch, deployed, is_cleared
-    )
+    return run_task(definition, ticket, [step], open_transaction, is_last_try, timeout_error, branch, deployed)
 
 
 def run_task(
@@ -76,14 +73,13 @@ def run_task(
     timeout_error: type[BaseException] = TimeoutError,
     branch: str = "",
     deployed: engine.Deployed = deployment.nothing,
-    is_cleared: bool = False,
 ) -> Result:
     """`run_step` for each step of a task, one after another. Where they are several (a fused task), they are plain
     ones, and a step that settles begins the next one in its own commit: one commit per step instead of two."""
     result: Result | Go = Replay()
     for step, following in zip_longest(steps, steps[1:]):
         begun = result if isinstance(result, Go) else None
-        one = _Try(definition, ticket, step, branch, open_transaction, deployed, is_cleared, begun, following)
+        one = _Try(definition, ticket, step, branch, open_transaction, deployed, begun, following)
         result = _tried(one, is_last_try, timeout_error)
         if isinstance(result, Leave):
             return result
@@ -129,7 +125,6 @@ class _Try:
         branch: str,
         open_transaction: TransactionFactory,
         deployed: engine.Deployed,
-        is_cleared: bool,
         begun: Go | None = None,
         following: str | None = None,
     ) -> None:
@@ -138,7 +133,6 @@ class _Try:
         self._begun, self._following = begun, following
         self._open = open_transaction
         self._deployed = deployed
-        self._is_cleared = is_cleared
         self._token: Token | None = None if begun is None else begun.token
 
     def run(self) -> Result | Go:
@@ -168,9 +162,7 @@ class _Try:
 
     def _begin(self) -> Go | Replay | Leave:
         with self._open() as tx:
-            return engine.begin(
-                tx, self._definition, self._ticket, self.step.name, self._branch, self._deployed, self._is_cleared
-            )
+            return engine.begin(tx, self._definition, self._ticket, self.step.name, self._branch, self._deployed)
 
     def _handler(self, start: Go) -> Result | Go:
         handler = engine.handler_of(self.step, self._branch)

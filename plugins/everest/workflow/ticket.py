@@ -12,20 +12,23 @@ from everest.workflow.records import Run
 
 @dataclass(frozen=True)
 class Ticket:
-    """Who a task says it is: its DAG run and the ids of the message that started it."""
+    """Who a task says it is: its DAG run and the ids of the message that started it. clears: how often a person had
+    cleared tasks of this DAG run when this one began."""
 
     dag_run_id: str
     shadow_id: int
     n: int
     workflow_id: int | None = None
     transaksi_id: int | None = None
+    clears: int = 0
 
     @classmethod
-    def from_conf(cls, dag_run_id: str, conf: dict[str, Any]) -> Ticket:
+    def from_conf(cls, dag_run_id: str, conf: dict[str, Any], clears: int = 0) -> Ticket:
         """Raises DocumentRefused when the DAG run was started without the ids of a message."""
         try:
             ids = {name: int(conf[name]) for name in ("workflow_id", "transaksi_id") if conf.get(name) is not None}
-            return cls(dag_run_id=dag_run_id, shadow_id=int(conf["shadow_id"]), n=int(conf.get("n", 1)), **ids)
+            shadow_id, n = int(conf["shadow_id"]), int(conf.get("n", 1))
+            return cls(dag_run_id=dag_run_id, shadow_id=shadow_id, n=n, clears=clears, **ids)
         except (KeyError, TypeError, ValueError):
             raise DocumentRefused(
                 f"DAG run {dag_run_id} carries no shadow_id; jobs start through the queue, not by hand", code=404

@@ -216,7 +216,7 @@ def test_long_runs_do_not_hide_the_jobs_behind_them(world: World) -> None:
 def test_a_failed_task_that_a_person_cleared_is_told_in_the_audit_log(world: World) -> None:
     ticket = world.failed(DocumentRefused("isi salah"))
 
-    world.step(ticket, "a")
+    world.step(replace(ticket, clears=1), "a")
 
     (told,) = builders.rows(world.conn, "SELECT * FROM audit_log WHERE action = 'clear'")
     assert (told["actor"], told["shadow_id"]) == ("airflow", ticket.shadow_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -276,8 +277,9 @@ def test_a_failed_task_that_a_person_clears_goes_on_in_the_same_dag_run(db: Data
         step(db, flow, ticket, "b")
     fixed.append(1)
 
-    assert step(db, flow, ticket, "a") == Replay()
-    step(db, flow, ticket, "b")
+    cleared = replace(ticket, clears=1)
+    assert step(db, flow, cleared, "a") == Replay()
+    step(db, flow, cleared, "b")
 
     row = builders.shadow(connection, ticket.shadow_id)
     assert (row["worker_status"], row["error"], row["error_code"]) == ("COMPLETED", None, None)
