@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from everest.errors import Conflict, DocumentMissing
+from everest.workflow import clock
 from everest.workflow.memory_fanout import MemoryFanout
 from everest.workflow.memory_tables import Message, Tables, plain
 from everest.workflow.records import FINAL, Outcome, Run, ShadowRow, Standing, StepRecord, Try
@@ -270,6 +271,7 @@ class MemoryRunStore(MemoryFanout):
         run.status, run.recovered, run.waiting, run.wakes_at, run.paused_status = "running", 0, None, None, None
         run.error_code, run.error, run.failed_n, run.failed_attempt = None, None, None, None
         run.carrier_shadow_id, run.n = shadow_id, run.n + 1
+        clock.start_anew(run, self._database.now)
         run.dag_run_id = self.dag_run_id(run)
         self.save(run)
         self.announce(run, Outcome("PENDING"))

@@ -6,7 +6,7 @@ A run has one carrier, the row that speaks for it, and one DAG run that may comm
 from __future__ import annotations
 
 from everest.errors import Conflict, DefinitionError, DocumentMissing
-from everest.workflow import pointer, starts, waits
+from everest.workflow import clock, pointer, starts, waits
 from everest.workflow.definition import Definition
 from everest.workflow.ports import Transaction
 from everest.workflow.records import FINAL, WAITING, Outcome, Run, ShadowRow, Try
@@ -113,6 +113,7 @@ def take_over(tx: Transaction, definition: Definition, shadow_id: int, take_runn
         raise Conflict(f"{who} is at work on the document")
     if run.status == "failed":
         run.status = "running"
+        clock.start_anew(run, tx.now)
     run.n = max(run.n, ticket.n) + 1
     run.carrier_shadow_id = shadow_id
     run.dag_run_id = tx.runs.dag_run_id(run)

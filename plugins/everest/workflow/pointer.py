@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from everest.errors import DefinitionError, DocumentRefused
-from everest.workflow import clears, questions, state
+from everest.workflow import clears, clock, questions, state
 from everest.workflow.definition import NEXT_STEP, RESPONSE, Definition, Step, dotted_name
 from everest.workflow.ports import Transaction
 from everest.workflow.records import WAITING, Outcome, Run, RunStatus
@@ -168,6 +168,7 @@ def reopen(tx: Transaction, run: Run, count: int) -> None:
     run.waiting, run.paused_status, run.recovered = None, None, 0
     clear_error(run)
     clears.note(run, count)
+    clock.start_anew(run, tx.now)
     tx.runs.save(run)
     tx.runs.announce(run, Outcome("PROCESSING"))
     tx.runs.add_event(run, "reopened", run.current_step, None, None)

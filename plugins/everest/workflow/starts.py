@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from everest.errors import Conflict, DocumentRefused
-from everest.workflow import codec, state
+from everest.workflow import clock, codec, state
 from everest.workflow import definition as d
 from everest.workflow.definition import PRIORITY_WEIGHT, Definition
 from everest.workflow.ports import Transaction
@@ -68,8 +68,7 @@ def send(
     for what, text in (("key", run.idempotency_key), ("group", run.group_key)):
         if text is not None and not 0 < len(text) <= MAX_KEY:
             raise DocumentRefused(f"workflow {run.workflow}: a {what} has 1 to {MAX_KEY} characters, not {len(text)}")
-    limit = definition.options.must_complete_within
-    run.deadline_at = None if limit is None else tx.now + limit
+    clock.start(run, definition.options.must_complete_within, tx.now)
     run.id = tx.runs.insert(run)
     if tx.runs.lock(run.id).carrier_shadow_id is not None:
         # Another transaction took the key after we had looked.
