@@ -7,6 +7,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+import pytest
+
 from everest.workflow import control, engine
 from everest.workflow.builder import workflow
 from everest.workflow.runner import run_step
@@ -138,3 +140,16 @@ def test_021_a_branch_has_its_own_payload_and_the_groups_options_reach_its_task(
     for task in tasks:
         assert (task.queue, task.priority_weight, task.retries) == ("slow", world.run(run_id).priority, 3)
         assert task.execution_timeout == timedelta(minutes=5)
+
+
+@pytest.mark.parametrize("first", ["speaks", "silent"])
+@pytest.mark.parametrize("key", ["_next_step", "_response"])
+def test_a_branch_cannot_say_where_the_run_goes_whichever_commits_last(world: World, first: str, key: str) -> None:
+    branches = {"speaks": gives(**{key: "z"}), "silent": gives(a=1)}
+    ordered = {name: branches[name] for name in sorted(branches, key=lambda name: name != first)}
+    built = workflow("group").parallel(ordered, name="both").then(gives(z=1), name="z").max_attempts(1).build()
+
+    run_id = world.begin(built)
+
+    assert world.status(run_id) == "failed"
+    assert "branch speaks returns " + key in world.error(run_id)

@@ -12,7 +12,7 @@ from typing import Any
 from everest.errors import DocumentRefused, EverestError
 from everest.workflow import definition as d
 from everest.workflow import endings, pointer, questions, state
-from everest.workflow.definition import NEXT_STEP, Definition
+from everest.workflow.definition import NEXT_STEP, RESPONSE, Definition
 from everest.workflow.ports import Transaction
 from everest.workflow.records import ItemCounts, Run, Standing
 from everest.workflow.ticket import Fenced, Forward, ItemFailed, ItemFenced, Leave, Replay, Token
@@ -35,6 +35,10 @@ def settle_branch(
 ) -> Forward | Leave | Replay:
     """Merges one branch; the last one moves the pointer. Raises DocumentRefused when two branches return one key."""
     questions.refuse(step.name, output, f"branch {token.branch}")
+    for control in (NEXT_STEP, RESPONSE):
+        if (output or {}).get(control) is not None:  # which branch commits last is chance
+            text = f"step {step.name}: branch {token.branch} returns {control}; a step behind the group may"
+            raise DocumentRefused(text, code=500)
     public = state.public_part(output or {})
     others = [one for one in tx.runs.branches(run.id, step.name, run.visit) if one.branch not in ("", token.branch)]
     done = [one for one in others if one.status == "completed"]
@@ -53,8 +57,7 @@ def settle_branch(
             return leave_paused(tx, run, step, token.branch)
         tx.runs.save(run)
         return Replay()
-    target = (output or {}).get(NEXT_STEP)
-    return pointer.advance(tx, definition, run, step, token, {} if target is None else {NEXT_STEP: target})
+    return pointer.advance(tx, definition, run, step, token, {})
 
 
 # ---------------------------------------------------------------------------------------------------- for_each
