@@ -173,10 +173,14 @@ def _drop(box: Box, letter: Letter, database: Database, actor: str, reason: str)
             assert row is not None
             if row.is_final:
                 words = f"already {row.worker_status}: letter taken out"
-            elif shadow.cancel_dropped(conn, row.id, actor, reason):
-                words = "dropped; the document is CANCELLED (499)"
             else:
-                return Done(letter, False, f"the document is {row.worker_status}: only a FAILED one can be dropped")
+                try:
+                    is_cancelled = shadow.cancel_dropped(conn, row.id, actor, reason)
+                except RerunRefused as refusal:
+                    return Done(letter, False, refusal.message)
+                if not is_cancelled:
+                    return Done(letter, False, f"the document is {row.worker_status}: only a FAILED one can be dropped")
+                words = "dropped; the document is CANCELLED (499)"
     box.take(letter)
     return Done(letter, True, words)
 

@@ -43,7 +43,8 @@ class AirflowRefused(IngestError):
 
 
 class RerunRefused(IngestError):
-    """The document cannot be run again. `status` is the worker_status found, None when there is no such row."""
+    """The document cannot be run again, or not be dropped. `status` is the worker_status found, None when there is no
+    such row."""
 
     def __init__(self, message: str, status: str | None = None) -> None:
         super().__init__(message)

@@ -247,11 +247,15 @@ def rerun(conn: Any, shadow_id: int, actor: str, reason: str | None = None) -> s
 def cancel_dropped(conn: Any, shadow_id: int, actor: str, reason: str) -> bool:
     """A person drops the dead letter of a FAILED document: it and its run are CANCELLED with code 499.
 
-    False (and nothing changed) when the document is not FAILED any more. The caller commits.
+    False (and nothing changed) when the document is not FAILED any more. Raises RerunRefused for a workflow that
+    carries no document: to cancel one takes its definition (runs nested in it, its `on_cancel`). The caller commits.
     """
     row, run = _lock(conn, shadow_id)
     if row.worker_status != "FAILED" or (run is not None and run["status"] != "failed"):
         return False
+    if run is not None and row.transaksi_id is None:
+        refusal = f"workflow {run['id']} carries no document; type: python -m everest workflow cancel {run['id']}"
+        raise RerunRefused(refusal, row.worker_status)
     error = f"Dibatalkan oleh {actor}: {reason}. Kesalahan sebelumnya: {row.reason}"
     response = json.dumps(
         {"status": "error", "code": CANCELLED_BY_HAND, "message": error, "errors": _errors(row)}, ensure_ascii=False
