@@ -13,10 +13,10 @@ from pathlib import PurePath
 from typing import Any
 
 from everest.errors import DocumentRefused, EverestError, problems_json
-from everest.workflow import pointer, state
+from everest.workflow import family, pointer, state
 from everest.workflow.definition import Definition, dotted_name
 from everest.workflow.ports import Transaction
-from everest.workflow.records import Outcome, Run
+from everest.workflow.records import FINAL, Outcome, Run
 from everest.workflow.ticket import Token
 
 log = logging.getLogger(__name__)
@@ -41,6 +41,10 @@ def fail_run(
     definition that says so has the run's steps undone by this failure."""
     code, message, problems = describe(error)
     detail = {"status": "error", "code": code, "message": message, "errors": problems}
+    if undoes and definition is not None and definition.options.compensate_on_failure:
+        _owe_compensations(tx, run)
+        if run.compensation == "pending":
+            _stop_nested(tx, definition, run)
     if token is not None:
         tx.runs.finish_step(run, token.step, token.branch, "failed", None, {**detail, "type": type(error).__name__})
     run.status = "failed"
@@ -48,8 +52,6 @@ def fail_run(
     run.failed_n, run.failed_attempt = run.n, token.attempt if token else None
     run.wakes_at = None
     tx.runs.unsend(run)
-    if undoes and definition is not None and definition.options.compensate_on_failure:
-        _owe_compensations(tx, run)
     tx.runs.save(run)
     tx.runs.set_shadows(run, Outcome("FAILED", detail, code, _summary(message, problems)))
     tx.runs.add_event(run, "failed", run.current_step, run.failed_attempt, {**detail, **diagnosis(error)})
@@ -89,6 +91,18 @@ def _owe_compensations(tx: Transaction, run: Run) -> None:
     """Due from here on, if there is anything to undo. One that failed for good stays shown as failed."""
     if run.compensation in (None, "done") and tx.runs.next_compensation(run.id, lock=False) is not None:
         run.compensation = "pending"
+
+
+def _stop_nested(tx: Transaction, definition: Definition, run: Run) -> None:
+    """A run that is undone has nothing at work inside it any more: what a nested run went on to do would be undone by
+    nobody. One that failed stays failed."""
+    known = {one.name: one for one in definition.children()}
+    nested, waiters = family.lock_nested(tx, run.id)
+    for one in nested:
+        if one.status not in FINAL and one.status != "failed":
+            cancel_run(tx, known.get(one.workflow), one, "system", f"alur kerja induk {run.id} gagal dan dibatalkan")
+            tx.runs.audit("system", "cancel", one, f"workflow {run.id} failed and is undone", None)
+    family.wake(tx, waiters)
 
 
 def describe(error: Exception) -> tuple[int, str, list[dict[str, Any]]]:

@@ -27,7 +27,17 @@ def lock_family(tx: Transaction, run_id: int) -> tuple[Run, list[Run], list[Run]
     A nested run is made under its parent's lock and has a higher id, so none can be missed. Waiters of a nested run
     whose id is lower than what is locked already are left to the reconciler.
     """
-    todo = sorted({run_id, *tx.runs.waiters(run_id)})
+    return _locked(tx, run_id, {run_id, *tx.runs.waiters(run_id)})
+
+
+def lock_nested(tx: Transaction, run_id: int) -> tuple[list[Run], list[Run]]:
+    """The same without the run itself and those that wait for it: the caller holds its lock."""
+    _, nested, waiters = _locked(tx, run_id, {run_id})
+    return nested, waiters
+
+
+def _locked(tx: Transaction, run_id: int, first: set[int]) -> tuple[Run, list[Run], list[Run]]:
+    todo = sorted(first)
     locked: dict[int, Run] = {}
     family = {run_id}
     while todo:
