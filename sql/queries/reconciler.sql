@@ -148,9 +148,10 @@ ORDER BY deadline_at, id
 LIMIT :batch;
 
 -- name: unfinished_compensations(batch)
--- Cancelled or failed, and not everything is undone yet; those that gave up wait for a person.
+-- Cancelled or failed, and not everything is undone yet; those that gave up wait for a person. A nested run has a higher
+-- id than its parent and is undone before it.
 SELECT id AS workflow_id, workflow, version, definition_hash
 FROM workflow_runs
 WHERE compensation = 'pending'
-ORDER BY id
+ORDER BY id DESC
 LIMIT :batch;

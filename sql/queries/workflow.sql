@@ -328,6 +328,15 @@ ORDER BY sequence DESC
 LIMIT 1
 FOR UPDATE SKIP LOCKED;
 
+-- name: owes_below(run_id)$
+-- Whether a run nested in this one, at any depth, has compensations due.
+WITH RECURSIVE below (id, compensation) AS (
+    SELECT id, compensation FROM workflow_runs WHERE parent_id = :run_id AND parent_step IS NOT NULL
+    UNION ALL
+    SELECT c.id, c.compensation FROM below b JOIN workflow_runs c ON c.parent_id = b.id AND c.parent_step IS NOT NULL
+)
+SELECT EXISTS (SELECT 1 FROM below WHERE compensation = 'pending');
+
 -- name: compensations(run_id)
 -- The whole stack.
 SELECT id, sequence, step, visit, handler, state, status, attempts, error

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -254,6 +256,30 @@ def test_a_run_that_a_person_marks_failed_in_airflow_is_a_499_until_somebody_run
     assert live.postings(document.nomer_nota) == []
 
     live.run("everest", "rerun", document.nomer_nota)
+    live.wait_for(document.shadow_id, "COMPLETED")
+    assert_posted_once(live, document)
+
+
+def test_a_run_that_was_marked_failed_in_the_queue_goes_on_when_its_tasks_are_cleared(live: Live) -> None:
+    """No task of it was ever tried, so nothing about its tasks tells the clear: Airflow's count of them does."""
+    document = live.document(count())
+    scheduler = live.pid("airflow-scheduler")
+    os.kill(scheduler, signal.SIGSTOP)
+    try:
+        live.publish(document.message)
+        row = live.wait_for(document.shadow_id, "PROCESSING")
+        with live.airflow() as airflow:
+            url = f"/dags/opname_posting/dagRuns/{row['dag_run_id']}"
+            until("its DAG run", lambda: airflow.get(url).status_code == 200)
+            airflow.patch(url, json={"state": "failed"}).raise_for_status()
+        assert live.wait_for(document.shadow_id, "FAILED")["error_code"] == 499
+    finally:
+        os.kill(scheduler, signal.SIGCONT)
+
+    with live.airflow() as airflow:
+        everything = {"dry_run": False, "dag_run_id": row["dag_run_id"], "only_failed": False, "reset_dag_runs": True}
+        airflow.post("/dags/opname_posting/clearTaskInstances", json=everything).raise_for_status()
+
     live.wait_for(document.shadow_id, "COMPLETED")
     assert_posted_once(live, document)
 

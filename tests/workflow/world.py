@@ -308,7 +308,10 @@ class MysqlWorld(World):
             return row.worker_status == "PENDING" and jobs.claim(tx.conn, *claimed)
 
     def _owing(self) -> list[int]:
-        return [row["id"] for row in self.rows("SELECT id FROM workflow_runs WHERE compensation = 'pending'")]
+        return [
+            row["id"]
+            for row in self.rows("SELECT id FROM workflow_runs WHERE compensation = 'pending' ORDER BY id DESC")
+        ]
 
     def rows(self, sql: str, *parameters: Any) -> list[dict[str, Any]]:
         with self.database.transaction() as tx:

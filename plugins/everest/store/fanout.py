@@ -176,6 +176,9 @@ class MysqlFanout:
         row = query(self._conn, run_id=run_id)
         return None if row is None else _compensation(row)
 
+    def owes_below(self, run_id: int) -> bool:
+        return bool(QUERIES.owes_below(self._conn, run_id=run_id))
+
     def compensations(self, run_id: int) -> list[Compensation]:
         return [_compensation(row) for row in QUERIES.compensations(self._conn, run_id=run_id)]
 

@@ -44,11 +44,13 @@ def compensate_next(open_transaction: TransactionFactory, run_id: int, definitio
 def _compensate(
     open_transaction: TransactionFactory, run_id: int, definition: Definition | None
 ) -> Literal["done", "finished", "failed", "gave_up", "busy"]:
-    """busy: another process is at it, or has done it meanwhile."""
+    """busy: another process is at it, or has done it meanwhile; or a run nested in this one comes first."""
     with open_transaction() as tx:
         run = tx.runs.lock(run_id)
         if run.compensation != "pending":
             return "gave_up" if run.compensation == "failed" else "finished"
+        if tx.runs.owes_below(run_id):
+            return "busy"  # newest first: what a nested run did came after what its parent had done before it
         todo = tx.runs.next_compensation(run_id, lock=False)
         if todo is None:
             run.compensation = "done"

@@ -57,7 +57,9 @@ class Inline:
             control.compensate_all(self.database.transaction, run_id, self.deployed)
 
     def _owing(self) -> list[int]:
-        return [run.id for run in self.database.tables.runs.values() if run.compensation == "pending"]
+        return sorted(
+            (one.id for one in self.database.tables.runs.values() if one.compensation == "pending"), reverse=True
+        )
 
     def _due(self) -> Message | None:
         for message in self.database.tables.outbox:

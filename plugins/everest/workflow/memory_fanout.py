@@ -146,6 +146,10 @@ class MemoryFanout:
         todo = [one for one in self.compensations(run_id) if one.status != "done"]
         return max(todo, key=lambda one: one.sequence) if todo else None
 
+    def owes_below(self, run_id: int) -> bool:
+        nested = [one for one in self._t.runs.values() if one.parent_id == run_id and one.parent_step is not None]
+        return any(one.compensation == "pending" or self.owes_below(one.id) for one in nested)
+
     def compensations(self, run_id: int) -> list[Compensation]:
         mine = (copy.deepcopy(one) for one in self._t.compensations if one["run"] == run_id)
         return [Compensation(**{key: one[key] for key in one if key != "run"}) for one in mine]
