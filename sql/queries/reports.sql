@@ -66,13 +66,13 @@ WHERE transaksi_id = :transaksi_id AND qty_sistem IS NOT NULL AND qty_fisik IS N
 ORDER BY baris;
 
 -- name: waiting_document(nomer_nota)^
--- The newest document of a number that has no posting, with the status of its newest job.
+-- The newest document of a number under which nothing is posted, with the status of its newest job.
 SELECT h.id AS header_id, h.transaksi_id, h.nomer_nota, h.gudang_kode, h.tanggal_opname, h.diotorisasi_oleh,
        (SELECT s.worker_status FROM rabbit_publish_shadow s WHERE s.transaksi_id = h.transaksi_id
         ORDER BY s.id DESC LIMIT 1) AS worker_status
 FROM so_headers_staging h
 WHERE h.nomer_nota = :nomer_nota
-  AND NOT EXISTS (SELECT 1 FROM posting_sets p WHERE p.transaksi_id = h.transaksi_id)
+  AND NOT EXISTS (SELECT 1 FROM posting_sets p WHERE p.transaksi_id = h.transaksi_id OR p.nomer_nota = h.nomer_nota)
 ORDER BY h.id DESC
 LIMIT 1;
 

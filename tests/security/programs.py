@@ -34,6 +34,7 @@ _FILES: dict[str, set[str]] = {
     "purge": {"operator"},
     "reconciler": {"reconciler"},
     "reports": {"pages", "operator", "reader"},
+    "reports_document": {"pages"},
     "reports_trace": {"pages", "operator", "reader"},
     "reversal": _POSTING,
     "workflow": _ENGINE,

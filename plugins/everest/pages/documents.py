@@ -7,7 +7,7 @@ import json
 import time
 from contextlib import closing
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
@@ -43,6 +43,7 @@ MAX_REASON = 500
 
 TABS = ("summary", "lines", "journal", "card", "history")
 SORTS = ("line", "item", "surplus", "shortage")
+Part = Literal["lines", "journal", "card"]
 
 
 def home(request: Request) -> Response:
@@ -104,7 +105,7 @@ def document(request: Request, shadow_id: int) -> Response:
         stamp = _stamp(request, found) if tab == "summary" else None
         if stamp is not None and request.headers.get("if-none-match") == stamp:
             return view.unchanged(stamp)
-        values: dict[str, Any] = {"doc": found, "tab": tab, "tabs": TABS}
+        values: dict[str, Any] = {"doc": found, "tab": tab, "tabs": TABS, "has_file": has_file}
         values |= _TAB[tab](request, tx, found)
     answer = view.page(request, "document.html", **values)
     if stamp is not None:
@@ -189,14 +190,23 @@ def reverse(request: Request, shadow_id: int) -> Response:
     return view.back(request, f"/documents/{asked.shadow_id}", "reversed")
 
 
-@router.get("/documents/{shadow_id}/lines.{form}")
+@router.get("/documents/{shadow_id}/{part}.{form}")
 @needs(Permission.READ_OWN)
-def lines_file(request: Request, shadow_id: int, form: downloads.Format) -> Response:
-    """All lines of the document with their variance, as a spreadsheet opens it."""
+def part_file(request: Request, shadow_id: int, part: Part, form: downloads.Format) -> Response:
+    """All lines of the document with their variance, or all of its journal or stock card, as a spreadsheet opens it.
+    Of this document and no other: another one may have been posted under its nota."""
     with store.transaction(request) as tx:
         doc = visible(tx, person(request), shadow_id)
-    filters = reports.Filters(nomer_nota=doc["nomer_nota"])
-    return downloads.download(request, "variance", filters, form, view.language_of(request))
+    if not has_file(doc, part):
+        raise HTTPException(404, "missing")
+    filters, name = reports.Filters(transaksi_id=doc["transaksi_id"]), f"{part}-{doc['nomer_nota']}"
+    return downloads.download(request, f"document-{part}", filters, form, view.language_of(request), name)
+
+
+def has_file(doc: dict[str, Any], part: str) -> bool:
+    """Whether there is anything to put into it: lines as soon as they were sent, books when they are posted. A reversal
+    has its lines with its posting."""
+    return doc["posting_id"] is not None or (part == "lines" and doc["header_id"] is not None)
 
 
 def visible(tx: UnitOfWork, who: Person, shadow_id: int) -> dict[str, Any]:

@@ -25,9 +25,11 @@ IN_MEMORY_BYTES = 8 * 1024 * 1024
 PIECE_BYTES = 256 * 1024
 
 
-def download(request: Request, key: str, filters: reports.Filters, form: Format, language: Language) -> Response:
+def download(
+    request: Request, key: str, filters: reports.Filters, form: Format, language: Language, name: str | None = None
+) -> Response:
     """The whole report as one file. It is complete before the first byte leaves: a file that stops in the middle
-    would look like a shorter report."""
+    would look like a shorter report. name: what it is called, without its form; by its filters if not given."""
     file: IO[bytes] = tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES)  # noqa: SIM115 - closed by `_pieces`
     try:
         with store.transaction(request) as tx, reports.opened(tx, key, filters) as report:
@@ -40,7 +42,7 @@ def download(request: Request, key: str, filters: reports.Filters, form: Format,
     except BaseException:
         file.close()
         raise
-    name = "-".join(filter(None, [key, filters.nomer_nota, str(filters.since or ""), str(filters.until or "")]))
+    name = name or "-".join(filter(None, [key, filters.nomer_nota, str(filters.since or ""), str(filters.until or "")]))
     headers = {"Content-Disposition": f'attachment; filename="{safe_name(name)}.{form}"', "Content-Length": str(size)}
     return StreamingResponse(_pieces(file), media_type=TYPES[form], headers=headers)
 

@@ -9,6 +9,7 @@ from typing import Any
 from everest.errors import DocumentMissing
 from everest.reports import columns as c
 from everest.reports import late, trace, variance
+from everest.reports.document import OF_A_DOCUMENT
 from everest.reports.shape import EVERY_ROW, Column, Filters, Kind, Report, ReportDefinition, ReportRefused, Row, Source
 from everest.reports.stream import streamed, wib_entered
 from everest.store.database import load_queries, snapshot
@@ -265,7 +266,7 @@ def opened(tx: UnitOfWork, key: str, filters: Filters | None = None, at_most: in
 
     Raises ReportRefused for an unknown report or a filter that does not fit, DocumentMissing for an unknown nota.
     """
-    definition = REPORTS.get(key)
+    definition = REPORTS.get(key) or OF_A_DOCUMENT.get(key)
     if definition is None:
         raise ReportRefused(f"there is no report {key}; there are {', '.join(REPORTS)}")
     filters = filters or Filters()

@@ -61,7 +61,7 @@ class ReportRefused(EverestError):
 @dataclass(frozen=True)
 class Filters:
     """What to look at; None = everything. since, until: WIB days, both included. nomer_nota: the document of that
-    number and what reverses it."""
+    number and what reverses it; transaksi_id: exactly this document."""
 
     since: date | None = None
     until: date | None = None
@@ -73,6 +73,7 @@ class Filters:
     jurnal_id: int | None = None
     kartu_stok_id: int | None = None
     posting_id: int | None = None
+    transaksi_id: int | None = None
 
     @property
     def given(self) -> Mapping[str, Any]:
@@ -99,6 +100,7 @@ LABELS = {
     "jurnal_id": "Baris jurnal",
     "kartu_stok_id": "Baris kartu stok",
     "posting_id": "Posting",
+    "transaksi_id": "Nomor transaksi",
 }
 
 

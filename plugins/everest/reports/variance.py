@@ -7,6 +7,7 @@ memory; what a document's hints need is read before its lines.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from everest.opname.amounts import MONEY_CONTEXT
@@ -20,6 +21,7 @@ from everest.store.database import load_queries
 
 _QUERIES = load_queries("reports")
 _ROWS = load_queries("reports", as_tuples=True)
+_DOCUMENT = load_queries("reports_document")
 
 COLUMNS = (
     c.POSTED_AT,
@@ -59,6 +61,18 @@ def rows(source: Source, filters: Filters) -> Iterator[Row]:
         document = _QUERIES.waiting_document(source.conn, nomer_nota=filters.nomer_nota)
         if document is not None:
             yield from _waiting(source, filters, document)
+
+
+def rows_of_document(source: Source, filters: Filters) -> Iterator[Row]:
+    """The lines of exactly one document, also where another one was posted under its nota: as it is posted, else as it
+    stands."""
+    posting = _DOCUMENT.posting_of_document(source.conn, transaksi_id=filters.transaksi_id)
+    if posting is not None:
+        yield from _posted(source, replace(filters, nomer_nota=posting["nomer_nota"]), posting)
+        return
+    document = _DOCUMENT.document_as_sent(source.conn, transaksi_id=filters.transaksi_id)
+    if document is not None:
+        yield from _waiting(source, filters, document)
 
 
 def _posted(source: Source, filters: Filters, posting: Mapping[str, Any]) -> Iterator[Row]:

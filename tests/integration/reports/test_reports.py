@@ -455,3 +455,28 @@ def test_an_item_that_other_recent_documents_missed_elsewhere_is_named(
     (row,) = read("variance", nomer_nota="SO-1")[0]
 
     assert row["petunjuk"] == ("barang A juga meleset separuh atau lebih di dokumen lain (gudang GD-B di SO-DEKAT)")
+
+
+def test_a_filter_that_leaves_nothing_of_a_posted_nota_does_not_show_another_document_of_that_nota(
+    read: Read, post: Post, connection: Any
+) -> None:
+    post(Line("A", "1", "2", "5"), nomer_nota="SO-1")
+    builders.document(connection, [Line("B", "1", "9", "5")], nomer_nota="SO-1")
+
+    assert [row["kode_barang"] for row in read("variance", nomer_nota="SO-1")[0]] == ["A"]
+    assert read("variance", nomer_nota="SO-1", kode_barang="B")[0] == []
+
+
+def test_the_lines_of_a_document_are_its_own_whatever_is_posted_under_its_nota(
+    read: Read, post: Post, reverse: Reverse, connection: Any
+) -> None:
+    posted = post(*builders.EXAMPLE, nomer_nota="SO-1")
+    reverse("SO-1")
+    other = builders.document(connection, [Line("Z", "1", "9", "5")], nomer_nota="SO-1")
+
+    rows, report = read("document-lines", transaksi_id=posted.transaksi_id)
+    assert [row["kode_barang"] for row in rows] == ["BRG-A", "BRG-B", "BRG-C"]
+    assert amounts(report) == (D("3000.00"), D("5001.00"), D("-2001.00"))
+    rows, report = read("document-lines", transaksi_id=other.transaksi_id)
+    assert [(row["kode_barang"], row["posting_id"]) for row in rows] == [("Z", None)]
+    assert amounts(report) == (D("40.00"), D("0.00"), D("40.00"))
