@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from everest import bootstrap
-from everest.errors import Conflict, DocumentMissing, DocumentRefused, Problem
+from everest.errors import Conflict, DocumentMissing, DocumentRefused, Forbidden, Problem
 from everest.intake import lookup
 from everest.store.database import load_queries
 from everest.store.unit_of_work import UnitOfWork
@@ -105,6 +105,23 @@ def approve(tx: UnitOfWork, nota: str, who: str, reason: str, sequence: int | No
 def reject(tx: UnitOfWork, nota: str, who: str, reason: str, sequence: int | None = None) -> Answered:
     """No: the document fails with 403, who and why; running it again asks anew. Raises as `approve` does."""
     return _answer(tx, nota, who, reason, sequence, "rejected")
+
+
+def objection(tx: UnitOfWork, nota: str, who: str) -> str | None:
+    """Why `who` can't decide about this document now, in the words of the refusal; None: `approve` and `reject` would
+    take an answer. Locks nothing."""
+    job = lookup.find_job(tx.conn, nota, frozenset({"WAITING"}))
+    named = job.nomer_nota or f"#{job.shadow_id}"
+    run = None if job.workflow_id is None else tx.runs.get(job.workflow_id)
+    if run is None:
+        return f"nota {named} tidak menunggu keputusan (status {job.worker_status})"
+    if (closed := _why_closed(tx, run, named)) is not None:
+        return closed
+    try:
+        questions.check_may_answer(run.waiting or {}, who)
+    except Forbidden as refusal:
+        return refusal.message
+    return None
 
 
 def _answer(

@@ -54,15 +54,10 @@ def request(tx: UnitOfWork, nota: str, who: str, reason: str) -> Requested:
     reason = _reason(reason)
     original = _posting(tx, nota)
     tx.reversals.lock_namesakes(original.nomer_nota)
-    _refuse_reversed(tx, original)
     earlier = tx.reversals.requests(original.id)
-    open_one = next((one for one in earlier if one.status != "cancelled"), None)
-    if open_one is not None:
-        return _again(open_one, original, who, reason)
-    _refuse_own(tx, original, who)
-    instant = wib(tx.now).replace(microsecond=0)
-    if tx.books.closed_periods([period_of(instant)]):
-        raise closed_problem(period_of(instant), instant)
+    if (again := _again(tx, original, _open(earlier), who, reason)) is not None:
+        return again
+    _check(tx, original, _open(earlier), who)
     nomer_nota = next(one for one in nota_candidates(original.nomer_nota) if not tx.reversals.nota_is_taken(one))
     warehouse = tx.reversals.warehouse_of(original.transaksi_id)
     transaksi_id = next_number(tx.conn, nomer_nota, PEMBALIKAN, warehouse)
@@ -96,6 +91,36 @@ def request(tx: UnitOfWork, nota: str, who: str, reason: str) -> Requested:
         original.id,
         is_new=True,
     )
+
+
+def objection(tx: UnitOfWork, target: str, who: str) -> str | None:
+    """Why `who` can't have the document of a nota (or '#job') reversed now, in the words of the refusal; None:
+    `request` would send it on its way. Locks nothing."""
+    try:
+        original = _posting(tx, target)
+        _check(tx, original, _open(tx.reversals.requests(original.id)), who)
+    except (Conflict, DocumentMissing, DocumentRefused, Forbidden) as refusal:
+        return refusal.message
+    return None
+
+
+def standing(tx: UnitOfWork, posting_id: int) -> Request | None:
+    """The reversal of a posting that somebody asked for and nobody cancelled, wherever it is by now."""
+    return _open(tx.reversals.requests(posting_id))
+
+
+def _open(requests: list[Request]) -> Request | None:
+    return next((one for one in requests if one.status != "cancelled"), None)
+
+
+def _check(tx: UnitOfWork, original: PostingSet, open_one: Request | None, who: str) -> None:
+    """Everything that refuses a new reversal but its reason. Raises Conflict, Forbidden, DocumentRefused 423."""
+    _refuse_reversed(tx, original)
+    _refuse_second(original, open_one)
+    _refuse_own(tx, original, who)
+    instant = wib(tx.now).replace(microsecond=0)
+    if tx.books.closed_periods([period_of(instant)]):
+        raise closed_problem(period_of(instant), instant)
 
 
 def _reason(reason: str) -> str:
@@ -134,16 +159,24 @@ def _refuse_reversed(tx: UnitOfWork, original: PostingSet) -> None:
         raise Conflict(f"nota {original.nomer_nota} sudah dibalik oleh {done.nomer_nota} (posting {done.id})")
 
 
-def _again(one: Request, original: PostingSet, who: str, reason: str) -> Requested:
-    """The answer to whoever asks while another reversal stands."""
+def _refuse_second(original: PostingSet, one: Request | None) -> None:
+    """While another reversal stands."""
+    if one is None:
+        return
     where = f"pembalikan {one.nomer_nota} (pekerjaan #{one.shadow_id})"
     if one.status == "failed":
         raise Conflict(
             f"nota {original.nomer_nota} sudah punya {where} yang gagal ({one.error_code}); jalankan ulang pekerjaan"
             " itu, atau batalkan dulu"
         )
-    if (one.oleh, one.alasan) != (who, reason):
-        raise Conflict(f"nota {original.nomer_nota} sedang dibalik: {where} berstatus {one.worker_status}")
+    raise Conflict(f"nota {original.nomer_nota} sedang dibalik: {where} berstatus {one.worker_status}")
+
+
+def _again(tx: UnitOfWork, original: PostingSet, one: Request | None, who: str, reason: str) -> Requested | None:
+    """The answer to a second click: the same person, the same words, and the reversal still on its way."""
+    _refuse_reversed(tx, original)
+    if one is None or one.status == "failed" or (one.oleh, one.alasan) != (who, reason):
+        return None
     return Requested(
         one.workflow_id,
         one.shadow_id,

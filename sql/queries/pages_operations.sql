@@ -17,8 +17,12 @@ ORDER BY s.id DESC
 LIMIT :size;
 
 -- name: count_letters()$
--- How many there are.
-SELECT COUNT(*) FROM rabbit_publish_shadow WHERE worker_status = 'FAILED' AND COALESCE(error_code, 500) <> 403;
+-- How many of them there are.
+SELECT COUNT(*)
+FROM rabbit_publish_shadow s
+LEFT JOIN workflow_runs r ON r.id = s.workflow_id
+WHERE s.worker_status = 'FAILED' AND COALESCE(s.error_code, 500) <> 403
+  AND (r.id IS NULL OR r.carrier_shadow_id IS NULL OR r.carrier_shadow_id = s.id);
 
 -- name: named(shadow_id)$
 -- What a person calls a job.

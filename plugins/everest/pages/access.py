@@ -60,6 +60,10 @@ class Person:
     name: str
     roles: frozenset[Role]
 
+    def is_called(self, name: str | None) -> bool:
+        """Whether a row that names somebody means this person: as everywhere, without case and spaces around it."""
+        return (name or "").casefold().strip() == self.name.casefold().strip()
+
     def may(self, permission: Permission) -> bool:
         return any(permission in role.permissions for role in self.roles)
 

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from everest.pages import broker, params, store, view
+from everest.pages import broker, downloads, lists, params, store, view
 from everest.pages.access import Permission
 from everest.pages.guard import GuardedRoute, form, needs, person
 from everest.store.database import load_queries
@@ -47,6 +47,16 @@ def dead_letters(request: Request) -> Response:
         in_queue=queue.letters if queue else None,
         query=request.query_params,
     )
+
+
+@router.get("/dead-letters.{form}")
+@needs(Permission.READ)
+def letters_file(request: Request, form: downloads.Format) -> Response:
+    """The list with the same filter, whole, as a spreadsheet opens it."""
+    nota = params.prefix(params.text(request, "nota"))
+    with store.transaction(request) as tx:
+        rows = list(QUERIES.page_of_letters(tx.conn, before_id=params.THE_END, nota=nota, size=lists.MAX_ROWS + 1))
+    return downloads.as_file(lists.letters(lists.bounded(rows)), form, view.language_of(request), "dead-letters")
 
 
 @router.post("/dead-letters/replay")

@@ -13,37 +13,32 @@ from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
-from everest import attempts, preview, reports, reversal
-from everest.errors import DatabaseError, EverestError
+from everest import preview, reports, reversal
+from everest.errors import DatabaseError
 from everest.opname.count import check_document
-from everest.opname.workflow import POST_OPNAME, REVERSE_OPNAME
-from everest.pages import charts, downloads, params, second_look, store, view
+from everest.pages import actions, document_tabs, downloads, lists, params, store, view
 from everest.pages.access import Permission, Person
 from everest.pages.guard import GuardedRoute, form, needs, person
 from everest.pages.settings import PageSettings
-from everest.store.database import load_queries
 from everest.store.unit_of_work import UnitOfWork
 from ingest_consumer import shadow
 
-QUERIES = load_queries("pages_documents")
+QUERIES = document_tabs.QUERIES
 router = APIRouter(route_class=GuardedRoute)
 
 STATUSES = ("PENDING", "PROCESSING", "WAITING", "FAILED", "COMPLETED", "CANCELLED")
+FILTERS = ("status", "stuck", "nota", "gudang", "since", "until", "min", "max")
 PAGE = 50
-LINES_PER_PAGE = 50
-PROBLEMS_SHOWN = 200
-HISTORY = 100
-HINTS_SHOWN = 50
-CHANGES_SHOWN = 50
+PROBLEMS_SHOWN = document_tabs.PROBLEMS_SHOWN
 NO_RIGHTS = frozenset({1142, 1143})
 """A preview writes before it rolls back; the pages' own account (sql/grants.sql) may not write the books."""
-CHART_BARS = 10
 PREVIEW_CARDS = 200
 MAX_REASON = 500
 
-TABS = ("summary", "lines", "journal", "card", "history")
-SORTS = ("line", "item", "surplus", "shortage")
-Part = Literal["lines", "journal", "card"]
+TABS = tuple(document_tabs.TABS)
+STAMPED = ("summary", "lines", "journal", "card")
+"""Tabs that look the same as long as nobody touched the document."""
+Part = Literal["lines", "journal", "card", "problems"]
 
 
 def home(request: Request) -> Response:
@@ -54,46 +49,81 @@ def home(request: Request) -> Response:
 @router.get("/documents")
 @needs(Permission.READ_OWN)
 def documents(request: Request) -> Response:
-    """Filters stand in the URL, so that a view can be shared; so does the place, so that it stays when news come."""
+    """Filters stand in the URL, so that a view can be shared; so does the place, so that it stays when news come. The
+    numbers on the cards are of the same filters: choosing one shows so many documents."""
     settings: PageSettings = request.app.state.settings
     who = person(request)
-    own = None if who.may(Permission.READ) else who.name
-    stuck_before = (datetime.now(UTC) - settings.stuck_after).replace(tzinfo=None)
-    is_stuck = params.choice(request, "stuck", ("1",)) is not None
-    chosen = {
-        "status": params.choice(request, "status", STATUSES),
-        "nota": params.prefix(params.text(request, "nota")),
-        "gudang_kode": params.text(request, "gudang"),
-        "opname_since": params.day(request, "since"),
-        "opname_until": params.day(request, "until"),
-        "amount_min": params.amount(request, "min"),
-        "amount_max": params.amount(request, "max"),
-        "own": own,
-        "stuck_before": stuck_before if is_stuck else None,
-    }
+    stuck_before = _stuck_before(settings)
+    filters, narrowed = filters_of(request, who), narrowed_by(request, stuck_before)
+    before = params.number(request, "before", params.THE_END)
+    is_filtered = any(value is not None for value in filters.values())
     with store.transaction(request) as tx:
-        before = params.number(request, "before", params.THE_END)
-        found = list(QUERIES.page_of_documents(tx.conn, before_id=before, size=PAGE + 1, **chosen))
-        rows = QUERIES.count_own_by_status(tx.conn, own=own) if own else QUERIES.count_by_status(tx.conn)
-        counts = {row["worker_status"]: row for row in rows}
-        stuck = 0 if own else QUERIES.count_stuck(tx.conn, stuck_before=stuck_before)
+        found = list(QUERIES.page_of_documents(tx.conn, before_id=before, size=PAGE + 1, **filters, **narrowed))
+        if is_filtered:
+            rows = list(QUERIES.count_found_by_status(tx.conn, stuck_before=stuck_before, **filters))
+            stuck = sum(int(row["stuck"]) for row in rows)
+        else:
+            rows = list(QUERIES.count_by_status(tx.conn))
+            stuck = QUERIES.count_stuck(tx.conn, stuck_before=stuck_before)
         warehouses = list(QUERIES.warehouses(tx.conn))
+    ignored = params.ignored(request, {"min": filters["amount_min"], "max": filters["amount_max"]})
+    ignored += params.ignored(request, {"since": filters["opname_since"], "until": filters["opname_until"]})
     return view.page(
         request,
         "documents.html",
         rows=found[:PAGE],
         older=found[PAGE - 1]["shadow_id"] if len(found) > PAGE else None,
         is_first=before == params.THE_END,
-        counts=counts,
+        counts={row["worker_status"]: row for row in rows},
         statuses=STATUSES,
         stuck=stuck,
-        is_stuck=is_stuck,
+        is_stuck=narrowed["stuck_before"] is not None,
         stuck_minutes=int(settings.stuck_after.total_seconds() // 60),
         warehouses=warehouses,
         query=request.query_params,
-        is_filtered=any(value is not None for name, value in chosen.items() if name != "own"),
-        is_own=own is not None,
+        ignored=ignored,
+        is_filtered=bool(ignored)
+        or any(value is not None for name, value in (filters | narrowed).items() if name != "own"),
+        is_own=filters["own"] is not None,
+        listed={name: value for name, value in request.query_params.items() if name in FILTERS},
     )
+
+
+def filters_of(request: Request, who: Person) -> dict[str, Any]:
+    """Which documents, whatever became of them. own: those who may see no others see their own."""
+    return {
+        "nota": params.prefix(params.text(request, "nota")),
+        "gudang_kode": params.text(request, "gudang"),
+        "opname_since": params.day(request, "since"),
+        "opname_until": params.day(request, "until"),
+        "amount_min": params.amount(request, "min"),
+        "amount_max": params.amount(request, "max"),
+        "own": None if who.may(Permission.READ) else who.name,
+    }
+
+
+def narrowed_by(request: Request, stuck_before: datetime) -> dict[str, Any]:
+    """Which of them: what the cards choose."""
+    is_stuck = params.choice(request, "stuck", ("1",)) is not None
+    return {
+        "status": params.choice(request, "status", STATUSES),
+        "stuck_before": stuck_before if is_stuck else None,
+    }
+
+
+def _stuck_before(settings: PageSettings) -> datetime:
+    return (datetime.now(UTC) - settings.stuck_after).replace(tzinfo=None)
+
+
+@router.get("/documents.{form}")
+@needs(Permission.READ_OWN)
+def documents_file(request: Request, form: downloads.Format) -> Response:
+    """The list with the same filters, whole, as a spreadsheet opens it."""
+    wanted = filters_of(request, person(request))
+    wanted |= narrowed_by(request, _stuck_before(request.app.state.settings))
+    with store.transaction(request) as tx:
+        rows = list(QUERIES.page_of_documents(tx.conn, before_id=params.THE_END, size=lists.MAX_ROWS + 1, **wanted))
+    return downloads.as_file(lists.documents(lists.bounded(rows)), form, view.language_of(request), "documents")
 
 
 @router.get("/documents/{shadow_id}")
@@ -101,31 +131,44 @@ def documents(request: Request) -> Response:
 def document(request: Request, shadow_id: int) -> Response:
     tab = params.choice(request, "tab", TABS) or "summary"
     with store.transaction(request) as tx:
-        found = visible(tx, person(request), shadow_id)
-        stamp = _stamp(request, found) if tab == "summary" else None
+        who = person(request)
+        found = visible(tx, who, shadow_id)
+        allowed = actions.of_document(tx, found, who)
+        stamp = _stamp(request, found, allowed) if tab in STAMPED else None
         if stamp is not None and request.headers.get("if-none-match") == stamp:
             return view.unchanged(stamp)
-        values: dict[str, Any] = {"doc": found, "tab": tab, "tabs": TABS, "has_file": has_file}
-        values |= _TAB[tab](request, tx, found)
+        found["is_computed"] = _is_computed(tx, found)
+        values: dict[str, Any] = {"doc": found, "tab": tab, "tabs": TABS, "has_file": has_file, "allowed": allowed}
+        values |= document_tabs.TABS[tab](request, tx, found)
     answer = view.page(request, "document.html", **values)
     if stamp is not None:
         answer.headers["ETag"] = stamp
     return answer
 
 
+def _is_computed(tx: UnitOfWork, doc: dict[str, Any]) -> bool:
+    """Whether the computed lines are those of the document as it stands. One that was corrected has those of the
+    attempt before, until the next one begins."""
+    if doc["posting_id"] is not None or not doc["values_count"]:
+        return bool(doc["values_count"])
+    return not QUERIES.lines_changed(tx.conn, transaksi_id=doc["transaksi_id"], header_id=doc["header_id"] or 0)
+
+
 def _minute() -> int:
     return int(time.time()) // 60
 
 
-def _stamp(request: Request, doc: dict[str, Any]) -> str | None:
-    """Of what a summary would show. The page asks every few seconds, and hints and sums of 20,000 lines are work: as
+def _stamp(request: Request, doc: dict[str, Any], allowed: actions.Actions) -> str | None:
+    """Of what this address would show. The page asks every few seconds, and hints and sums of 20,000 lines are work: as
     long as nobody touched the document they are drawn once a minute, for the ages. None while it is at work."""
     if doc["worker_status"] in ("PENDING", "PROCESSING"):
         return None
     who = person(request)
     changes = (doc["updated_at"], doc["worker_status"], doc["n"], doc["posting_id"], doc["dibalik_oleh_id"])
+    buttons = (sorted(allowed.offered), sorted(allowed.why_not.items()), allowed.undoing)
     seen = (who.name, sorted(role.value for role in who.roles), view.language_of(request), view.asset_version())
-    return '"' + hashlib.sha256(repr((seen, _minute(), doc["shadow_id"], changes)).encode()).hexdigest()[:32] + '"'
+    told = (seen, _minute(), doc["shadow_id"], str(request.query_params), changes, buttons)
+    return '"' + hashlib.sha256(repr(told).encode("utf-8", "surrogatepass")).hexdigest()[:32] + '"'
 
 
 @router.get("/documents/of/{transaksi_id}")
@@ -193,12 +236,16 @@ def reverse(request: Request, shadow_id: int) -> Response:
 @router.get("/documents/{shadow_id}/{part}.{form}")
 @needs(Permission.READ_OWN)
 def part_file(request: Request, shadow_id: int, part: Part, form: downloads.Format) -> Response:
-    """All lines of the document with their variance, or all of its journal or stock card, as a spreadsheet opens it.
-    Of this document and no other: another one may have been posted under its nota."""
+    """All lines of the document with their variance, or all of its journal, stock card or problems, as a spreadsheet
+    opens it. Of this document and no other: another one may have been posted under its nota."""
     with store.transaction(request) as tx:
         doc = visible(tx, person(request), shadow_id)
     if not has_file(doc, part):
         raise HTTPException(404, "missing")
+    if part == "problems":
+        return downloads.as_file(
+            lists.problems(doc["problems"]), form, view.language_of(request), f"problems-{doc['nomer_nota']}"
+        )
     filters, name = reports.Filters(transaksi_id=doc["transaksi_id"]), f"{part}-{doc['nomer_nota']}"
     return downloads.download(request, f"document-{part}", filters, form, view.language_of(request), name)
 
@@ -206,13 +253,15 @@ def part_file(request: Request, shadow_id: int, part: Part, form: downloads.Form
 def has_file(doc: dict[str, Any], part: str) -> bool:
     """Whether there is anything to put into it: lines as soon as they were sent, books when they are posted. A reversal
     has its lines with its posting."""
+    if part == "problems":
+        return bool(doc["problems"])
     return doc["posting_id"] is not None or (part == "lines" and doc["header_id"] is not None)
 
 
 def visible(tx: UnitOfWork, who: Person, shadow_id: int) -> dict[str, Any]:
     """A document that this person may see; what they may not see does not exist for them. Raises HTTPException 404."""
     row = QUERIES.document(tx.conn, shadow_id=shadow_id)
-    if row is None or not (who.may(Permission.READ) or row["dibuat_oleh"] == who.name):
+    if row is None or not (who.may(Permission.READ) or who.is_called(row["dibuat_oleh"])):
         raise HTTPException(404, "missing")
     response = _decoded(row["response"])
     row["message"] = str(response.get("message") or row["error"] or "")
@@ -228,95 +277,3 @@ def _decoded(text: str | None) -> dict[str, Any]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
-
-
-# -------------------------------------------------------------------------------------------------------- the tabs
-
-
-def _summary(request: Request, tx: UnitOfWork, doc: dict[str, Any]) -> dict[str, Any]:
-    sums = QUERIES.value_summary(tx.conn, transaksi_id=doc["transaksi_id"])
-    lines = {"transaksi_id": doc["transaksi_id"], "search": None, "only_variance": True, "size": CHART_BARS, "skip": 0}
-    surplus = [row for row in QUERIES.values_by_surplus(tx.conn, **lines) if row["nilai_debet"]]
-    shortage = [row for row in QUERIES.values_by_shortage(tx.conn, **lines) if row["nilai_kredit"]]
-    address = f"{view.base_of(request)}/documents/{doc['shadow_id']}?tab=lines&search="
-    return {
-        "sums": sums,
-        "task": _task_of(doc["current_step"]),
-        "staged": QUERIES.count_staged(tx.conn, header_id=doc["header_id"] or 0, search=None),
-        "chart": charts.largest(surplus, shortage, address, view.language_of(request)),
-        "problems": doc["problems"][:PROBLEMS_SHOWN],
-        "smells": second_look.smells(doc, sums),
-        "hints": (found := second_look.line_hints(tx, doc))[:HINTS_SHOWN],
-        "hint_count": len(found),
-    }
-
-
-def _task_of(step: str | None) -> str | None:
-    """The Airflow task whose log tells about a document's current step."""
-    for definition in (POST_OPNAME, REVERSE_OPNAME):
-        if step in [one.name for one in definition.steps]:
-            return definition.task_of(str(step))
-    return step
-
-
-def _lines(request: Request, tx: UnitOfWork, doc: dict[str, Any]) -> dict[str, Any]:
-    """Computed lines; before they are computed, the lines as they were sent."""
-    sort = params.choice(request, "sort", SORTS) or "line"
-    skip = params.number(request, "skip", 0, most=1_000_000)
-    search = params.containing(params.text(request, "search"))
-    only_variance = params.choice(request, "variance", ("1",)) is not None
-    wanted: dict[str, Any] = {"transaksi_id": doc["transaksi_id"], "search": search, "only_variance": only_variance}
-    is_computed = QUERIES.count_values(tx.conn, transaksi_id=doc["transaksi_id"], search=None, only_variance=False) > 0
-    if is_computed:
-        total = QUERIES.count_values(tx.conn, **wanted)
-        query = getattr(QUERIES, f"values_by_{sort}")
-        rows = list(query(tx.conn, size=LINES_PER_PAGE, skip=skip, **wanted))
-    else:
-        staged = {"header_id": doc["header_id"] or 0, "search": search}
-        total = QUERIES.count_staged(tx.conn, **staged)
-        rows = list(QUERIES.staged_lines(tx.conn, size=LINES_PER_PAGE, skip=skip, **staged))
-    return {
-        "lines": rows,
-        "total": total,
-        "skip": skip,
-        "size": LINES_PER_PAGE,
-        "sort": sort,
-        "sorts": SORTS if is_computed else ("line",),
-        "is_computed": is_computed,
-        "query": request.query_params,
-        "flawed": {one.get("baris") for one in doc["problems"]},
-    }
-
-
-def _journal(request: Request, tx: UnitOfWork, doc: dict[str, Any]) -> dict[str, Any]:
-    return {"journal": list(QUERIES.journal_of(tx.conn, posting_id=doc["posting_id"] or 0))}
-
-
-def _card(request: Request, tx: UnitOfWork, doc: dict[str, Any]) -> dict[str, Any]:
-    after = params.number(request, "after", 0)
-    rows = list(
-        QUERIES.stock_card_of(tx.conn, posting_id=doc["posting_id"] or 0, after_id=after, size=LINES_PER_PAGE + 1)
-    )
-    more = rows[LINES_PER_PAGE - 1]["id"] if len(rows) > LINES_PER_PAGE else None
-    return {"card": rows[:LINES_PER_PAGE], "more": more, "after": after}
-
-
-def _history(request: Request, tx: UnitOfWork, doc: dict[str, Any]) -> dict[str, Any]:
-    """What happened, newest first: events of the run, people's actions, attempts that ended."""
-    told: list[dict[str, Any]] = []
-    if doc["workflow_id"] is not None:
-        for row in QUERIES.events_of(tx.conn, workflow_id=doc["workflow_id"], size=HISTORY):
-            told.append({"at": row["created_at"], "kind": "event", "what": row["event"], **row})
-    for row in QUERIES.audit_of(tx.conn, transaksi_id=doc["transaksi_id"], size=HISTORY):
-        told.append({"at": row["created_at"], "kind": "action", "what": row["action"], **row})
-    told.sort(key=lambda one: one["at"], reverse=True)
-    try:
-        tried = attempts.history(tx, f"#{doc['shadow_id']}")
-    except EverestError as refusal:
-        if refusal.code >= 500:
-            raise
-        tried = None  # a job whose document was never stored
-    return {"told": told[:HISTORY], "tried": tried, "most": CHANGES_SHOWN}
-
-
-_TAB = {"summary": _summary, "lines": _lines, "journal": _journal, "card": _card, "history": _history}

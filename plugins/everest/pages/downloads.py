@@ -28,21 +28,25 @@ PIECE_BYTES = 256 * 1024
 def download(
     request: Request, key: str, filters: reports.Filters, form: Format, language: Language, name: str | None = None
 ) -> Response:
-    """The whole report as one file. It is complete before the first byte leaves: a file that stops in the middle
-    would look like a shorter report. name: what it is called, without its form; by its filters if not given."""
+    """The whole report as one file. name: what it is called, without its form; by its filters if not given."""
+    name = name or "-".join(filter(None, [key, filters.nomer_nota, str(filters.since or ""), str(filters.until or "")]))
+    with store.transaction(request) as tx, reports.opened(tx, key, filters) as report:
+        return as_file(report, form, language, name)
+
+
+def as_file(report: reports.Report, form: Format, language: Language, name: str) -> Response:
+    """It is complete before the first byte leaves: a file that stops in the middle would look like a shorter report."""
     file: IO[bytes] = tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES)  # noqa: SIM115 - closed by `_pieces`
     try:
-        with store.transaction(request) as tx, reports.opened(tx, key, filters) as report:
-            if form == "csv":
-                write_csv(report, file, language)  # type: ignore[arg-type]
-            else:
-                write_xlsx(report, file)  # type: ignore[arg-type]
+        if form == "csv":
+            write_csv(report, file, language)  # type: ignore[arg-type]
+        else:
+            write_xlsx(report, file)  # type: ignore[arg-type]
         size = file.tell() if form == "csv" else file.seek(0, 2)
         file.seek(0)
     except BaseException:
         file.close()
         raise
-    name = name or "-".join(filter(None, [key, filters.nomer_nota, str(filters.since or ""), str(filters.until or "")]))
     headers = {"Content-Disposition": f'attachment; filename="{safe_name(name)}.{form}"', "Content-Length": str(size)}
     return StreamingResponse(_pieces(file), media_type=TYPES[form], headers=headers)
 

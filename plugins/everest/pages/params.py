@@ -1,9 +1,10 @@
-"""Query parameters as a person may have typed them: what makes no sense filters nothing, and never is an error."""
+"""Query parameters as a person may have typed them: what makes no sense filters nothing, and never is an error. A page
+with a field for it says so (`ignored`), so that nobody takes the whole list for what they asked for."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import date
 from decimal import Decimal
 
@@ -12,7 +13,10 @@ from fastapi import Request
 MAX_TEXT = 100
 THE_END = 2**63 - 1
 
-_AMOUNT = re.compile(r"[0-9]{1,22}([.,][0-9]{1,2})?")
+_NOISE = re.compile(r"(?i)^\s*rp\.?|[\s\u00a0\u202f'_]")
+_GROUPED = re.compile(r"[0-9]{1,3}(?P<mark>[.,])[0-9]{3}((?P=mark)[0-9]{3})*")
+_CENTS = re.compile(r"(?P<whole>.+)[.,](?P<cents>[0-9]{1,2})")
+_WHOLE_DIGITS = 22
 
 
 def text(request: Request, name: str) -> str | None:
@@ -38,9 +42,22 @@ def day(request: Request, name: str) -> date | None:
 
 
 def amount(request: Request, name: str) -> Decimal | None:
-    """Rupiah, with at most two decimals after a dot or a comma."""
-    value = request.query_params.get(name, "").strip()
-    return Decimal(value.replace(",", ".")) if _AMOUNT.fullmatch(value) else None
+    """Rupiah as people write them: 1000000, 1.000.000, 1.000.000,50, 1,000,000.50, Rp 1 000 000. A mark before three
+    digits parts thousands, one before one or two digits parts the cents."""
+    text = _NOISE.sub("", request.query_params.get(name, ""))
+    cents = _CENTS.fullmatch(text)
+    whole, fraction = (cents["whole"], cents["cents"]) if cents else (text, "0")
+    if grouped := _GROUPED.fullmatch(whole):
+        if cents and text[len(whole)] == grouped["mark"]:
+            return None  # 1.000.5 is neither
+        whole = whole.replace(grouped["mark"], "")
+    is_number = whole.isascii() and whole.isdecimal() and len(whole) <= _WHOLE_DIGITS
+    return Decimal(f"{whole}.{fraction}") if is_number else None
+
+
+def ignored(request: Request, read: Mapping[str, object]) -> list[str]:
+    """Names of parameters that say something of which nothing was understood. read: what became of each."""
+    return [name for name, value in read.items() if value is None and request.query_params.get(name, "").strip()]
 
 
 def prefix(value: str | None) -> str | None:
