@@ -1,4 +1,5 @@
-"""Who each program is, at the database and at the broker. What an account may do there: sql/grants.sql, and here.
+"""Who each program is, at the database, at the broker and at Airflow. What an account may do there: sql/grants.sql, and
+here.
 
 The broker's rights are three patterns over names of exchanges and queues: who may make or delete them (configure), put
 something in (write: publish to an exchange, bind a queue) and take something out (read: consume a queue, bind to an
@@ -70,26 +71,40 @@ RABBITMQ_ROLES = {
 }
 
 
+AIRFLOW_ADMIN = "admin"
+# A program's login at Airflow and its role there. `user` may trigger DAG runs and write a note on them, which consumer
+# and reconciler do; the nightly audit, a task, and the operator's commands look at runs only. None may change a
+# connection, a pool or a setting, or see a variable.
+AIRFLOW_LOGINS = {
+    "everest_consumer": "user",
+    "everest_reconciler": "user",
+    "everest_tasks": "viewer",
+    "everest_operator": "viewer",
+}
+
+
 @dataclass(frozen=True)
 class Identity:
-    """A program's account at the database and the one it speaks AMQP with."""
+    """A program's account at the database, the one it speaks AMQP with, and its login at Airflow (None: it asks Airflow
+    nothing)."""
 
     mysql: str
     rabbitmq: str
+    airflow: str | None = None
 
 
-OWNER = Identity(MYSQL_OWNER, RABBITMQ_OWNER)
-OPERATOR = Identity("everest_operator", "everest_operator")
+OWNER = Identity(MYSQL_OWNER, RABBITMQ_OWNER, AIRFLOW_ADMIN)
+OPERATOR = Identity("everest_operator", "everest_operator", "everest_operator")
 MONITOR = "everest_monitor"
 IDENTITIES = {
-    "consumer": Identity("everest_consumer", "everest_consumer"),
+    "consumer": Identity("everest_consumer", "everest_consumer", "everest_consumer"),
     "relay": Identity("everest_relay", "everest_relay"),
-    "reconciler": Identity("everest_reconciler", MONITOR),
+    "reconciler": Identity("everest_reconciler", MONITOR, "everest_reconciler"),
     # The pages run in the API server, the tasks are children of the scheduler, or of a worker; parsing DAGs needs no
     # database.
     "airflow-api-server": Identity("everest_pages", MONITOR),
-    "airflow-scheduler": Identity("everest_tasks", MONITOR),
-    "airflow-worker": Identity("everest_tasks", MONITOR),
+    "airflow-scheduler": Identity("everest_tasks", MONITOR, "everest_tasks"),
+    "airflow-worker": Identity("everest_tasks", MONITOR, "everest_tasks"),
     "airflow-dag-processor": Identity("everest_reader", MONITOR),
     # `up` itself, where it runs a module to its end: as the owner.
     "up": OWNER,

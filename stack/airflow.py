@@ -11,10 +11,10 @@ from importlib.metadata import version
 from typing import Any
 
 from stack import machine
-from stack.accounts import OWNER
+from stack.accounts import AIRFLOW_ADMIN, AIRFLOW_LOGINS, OWNER
 from stack.layout import StackError, write_private
 from stack.manager import render
-from stack.programs import AIRFLOW_USER, PEOPLE, Stack
+from stack.programs import PEOPLE, Stack
 
 DAG = "opname_posting"
 MIGRATE_SECONDS = 300
@@ -37,7 +37,7 @@ def prepare(stack: Stack) -> None:
         parallelism=machine.parallelism(),
         celery_url=literal(stack.celery_url),
         passwords_file=literal(passwords),
-        users=",".join(f"{user}:{role}" for user, role in {AIRFLOW_USER: "admin", **PEOPLE}.items()),
+        users=",".join(f"{user}:{role}" for user, role in {AIRFLOW_ADMIN: "admin", **PEOPLE, **AIRFLOW_LOGINS}.items()),
         api_port=stack.ports.airflow,
         database_port=stack.ports.postgresql,
         database_password=credentials.postgresql_airflow,
@@ -106,7 +106,7 @@ def knows_dag(stack: Stack) -> str | None:
     """None when the posting workflow can be triggered; a trigger of an unknown DAG would be answered with 404."""
     if not (stack.layout.root / "dags" / f"{DAG}.py").exists():
         return None
-    login = json.dumps({"username": AIRFLOW_USER, "password": stack.credentials.airflow_admin}).encode()
+    login = json.dumps({"username": AIRFLOW_ADMIN, "password": stack.credentials.airflow_admin}).encode()
     token = _ask(stack, "/auth/token", data=login)
     if isinstance(token, str):
         return token

@@ -10,7 +10,16 @@ import json
 from pathlib import Path
 from urllib.parse import quote
 
-from stack.accounts import CELERY, CELERY_VHOST, MONITOR, MYSQL_ACCOUNTS, MYSQL_OWNER, RABBITMQ_ROLES
+from stack.accounts import (
+    AIRFLOW_ADMIN,
+    AIRFLOW_LOGINS,
+    CELERY,
+    CELERY_VHOST,
+    MONITOR,
+    MYSQL_ACCOUNTS,
+    MYSQL_OWNER,
+    RABBITMQ_ROLES,
+)
 from stack.broker_definitions import definitions
 from stack.credentials import Credentials
 from stack.layout import StackError
@@ -19,7 +28,6 @@ SCHEMA = "run_everest_modul"
 MYSQL, RABBITMQ, POSTGRESQL = "mysql", "rabbitmq", "postgresql"  # the services of compose.yaml
 # The server's own certificate is not one that anybody signed: encrypted, and only to be reached inside the network.
 MYSQL_TLS = "?ssl_verify=0"
-AIRFLOW_USER = "admin"
 
 
 def write(folder: Path) -> list[str]:
@@ -62,9 +70,11 @@ def contents(credentials: Credentials) -> dict[str, str]:
         "airflow_jwt_secret": credentials.airflow_jwt,
         "airflow_session_key": credentials.airflow_session,
         "airflow_password": credentials.airflow_admin,
+        **{f"{user}.airflow_password": credentials.airflow[user] for user in AIRFLOW_LOGINS},
         "airflow_logins.json": json.dumps(
             {
-                AIRFLOW_USER: credentials.airflow_admin,
+                AIRFLOW_ADMIN: credentials.airflow_admin,
+                **{user: credentials.airflow[user] for user in AIRFLOW_LOGINS},
                 "analyst": credentials.airflow_analyst,
                 "finance": credentials.airflow_finance,
                 "engineer": credentials.airflow_engineer,

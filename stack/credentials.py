@@ -10,7 +10,14 @@ import secrets
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
-from stack.accounts import MYSQL_ACCOUNTS, MYSQL_OWNER, RABBITMQ_OWNER, RABBITMQ_ROLES
+from stack.accounts import (
+    AIRFLOW_ADMIN,
+    AIRFLOW_LOGINS,
+    MYSQL_ACCOUNTS,
+    MYSQL_OWNER,
+    RABBITMQ_OWNER,
+    RABBITMQ_ROLES,
+)
 from stack.layout import write_private
 
 
@@ -24,9 +31,10 @@ class Credentials:
     mariadb_owner: str = field(default_factory=_password, repr=False)
     mariadb_root: str = field(default_factory=_password, repr=False)  # of a container; here root has none
     rabbitmq_owner: str = field(default_factory=_password, repr=False)
-    # The programs' accounts at the database and at the broker, by name (stack/accounts.py).
+    # The programs' accounts at the database, at the broker and at Airflow, by name (stack/accounts.py).
     mariadb: dict[str, str] = field(default_factory=dict, repr=False)
     rabbitmq: dict[str, str] = field(default_factory=dict, repr=False)
+    airflow: dict[str, str] = field(default_factory=dict, repr=False)
     erlang_cookie: str = field(default_factory=_password, repr=False)
     postgresql_admin: str = field(default_factory=_password, repr=False)
     postgresql_airflow: str = field(default_factory=_password, repr=False)
@@ -46,7 +54,9 @@ class Credentials:
     def __post_init__(self) -> None:
         self.mariadb[MYSQL_OWNER] = self.mariadb_owner
         self.rabbitmq[RABBITMQ_OWNER] = self.rabbitmq_owner
-        for passwords, names in ((self.mariadb, MYSQL_ACCOUNTS), (self.rabbitmq, RABBITMQ_ROLES)):
+        self.airflow[AIRFLOW_ADMIN] = self.airflow_admin
+        accounts = ((self.mariadb, MYSQL_ACCOUNTS), (self.rabbitmq, RABBITMQ_ROLES), (self.airflow, AIRFLOW_LOGINS))
+        for passwords, names in accounts:
             for name in names:
                 passwords.setdefault(name, _password())
 

@@ -13,7 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from stack import machine
-from stack.accounts import CELERY, CELERY_VHOST, IDENTITIES, MONITOR, OPERATOR, OWNER, VHOST, Identity
+from stack.accounts import (
+    AIRFLOW_ADMIN,
+    AIRFLOW_LOGINS,
+    CELERY,
+    CELERY_VHOST,
+    IDENTITIES,
+    MONITOR,
+    OPERATOR,
+    OWNER,
+    VHOST,
+    Identity,
+)
 from stack.credentials import Credentials
 from stack.layout import Layout, write_private
 from stack.machine import ServiceUser
@@ -23,7 +34,6 @@ from stack.roster import Program, programs
 from stack.shape import PREFIX, Shape
 
 SCHEMA = "run_everest_modul"
-AIRFLOW_USER = "admin"
 # Who can log in besides the admin, with the role that Airflow's simple manager gives them. Finance are viewers there:
 # they act through the pages, which know them by name (EVEREST_PAGE_ROLES).
 PEOPLE = {"analyst": "viewer", "finance": "viewer", "engineer": "op", "warehouse": "viewer"}
@@ -127,18 +137,24 @@ class Stack:
             "EVEREST_MYSQL_URL": self.mysql_url(who.mysql),
             "EVEREST_AMQP_URL": self.amqp_url(who.rabbitmq),
             "EVEREST_AIRFLOW_URL": self.airflow_url,
-            "EVEREST_AIRFLOW_USER": AIRFLOW_USER,
-            "EVEREST_AIRFLOW_PASSWORD": self.credentials.airflow_admin,
+            **self._airflow_login(who),
             "EVEREST_RABBIT_MANAGEMENT_URL": self.management_url,
             "EVEREST_RABBIT_MANAGEMENT_USER": manager,
             "EVEREST_RABBIT_MANAGEMENT_PASSWORD": self.credentials.rabbitmq[manager],
         }
 
-    def passwords(self) -> dict[str, str]:
-        """The passwords of Airflow's logins, by user."""
-        return {AIRFLOW_USER: self.credentials.airflow_admin} | {
-            user: getattr(self.credentials, f"airflow_{user}") for user in PEOPLE
+    def _airflow_login(self, who: Identity) -> dict[str, str]:
+        if who.airflow is None:
+            return {}
+        return {
+            "EVEREST_AIRFLOW_USER": who.airflow,
+            "EVEREST_AIRFLOW_PASSWORD": self.credentials.airflow[who.airflow],
         }
+
+    def passwords(self) -> dict[str, str]:
+        """The passwords of Airflow's logins, by user: people's and programs'."""
+        people = {user: getattr(self.credentials, f"airflow_{user}") for user in PEOPLE}
+        return {user: self.credentials.airflow[user] for user in (AIRFLOW_ADMIN, *AIRFLOW_LOGINS)} | people
 
     def logins(self) -> dict[str, str]:
         """Variables of stack.env that hold the passwords of the pages' people."""
