@@ -23,7 +23,7 @@ from everest.reconciler.settings import ReconcilerSettings
 from everest.settings import mysql_url
 from ingest_consumer.settings import Settings
 from stack import containers, manager
-from stack.accounts import IDENTITIES, Identity
+from stack.accounts import AIRFLOW_LOGINS, IDENTITIES, Identity
 from stack.broker_definitions import definitions
 from stack.credentials import Credentials
 from tests.queue_rig import ROOT
@@ -150,6 +150,8 @@ def test_a_service_has_the_accounts_of_the_local_stack(name: str, who: Identity)
     files = {file_of(secret) for secret in secrets_of(SERVICES[name])}
     assert {file for file in files if file.endswith(".mysql_url")} == {f"{who.mysql}.mysql_url"}
     assert {file for file in files if file.endswith(".amqp_url")} <= {f"{who.rabbitmq}.amqp_url"}
+    logins = {file for file in files if file.endswith(".airflow_password")}
+    assert logins == ({f"{who.airflow}.airflow_password"} if who.airflow in AIRFLOW_LOGINS else set())
 
 
 def test_only_workers_have_the_connection_that_may_post() -> None:

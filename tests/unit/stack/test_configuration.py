@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 from stack import manager, servers
-from stack.accounts import CELERY, CELERY_VHOST, MYSQL_ACCOUNTS, RABBITMQ_ROLES, VHOST
+from stack.accounts import CELERY, CELERY_VHOST, IDENTITIES, MYSQL_ACCOUNTS, RABBITMQ_ROLES, VHOST
 from stack.broker_definitions import definitions
 from stack.credentials import Credentials, rabbitmq_password_hash
 from stack.layout import LONGEST_SOCKET_PATH, Layout, write_private
 from stack.ports import Ports
 from stack.programs import Stack
-from stack.roster import GROUPS, programs
+from stack.roster import GROUPS, Program, programs
 from stack.shape import Shape
 from stack.shell import render_env_file
 
@@ -221,3 +221,11 @@ def test_the_managers_socket_fits_below_any_checkout_path(tmp_path: Path) -> Non
     assert short.socket == Path("/srv/everest/.local/run/supervisor.sock")
     assert len(str(long.socket)) <= LONGEST_SOCKET_PATH
     assert long.socket != Layout(tmp_path / ("lang" * 30)).socket
+
+
+@pytest.mark.parametrize("program", programs(Shape("celery")), ids=lambda program: program.name)
+def test_no_program_has_another_ones_password_of_airflow(stack: Stack, program: Program) -> None:
+    values = set(replace(stack, shape=Shape("celery")).environment(program.name, {}).values())
+    who = IDENTITIES.get(program.role)
+    own = None if who is None or who.airflow is None else stack.passwords()[who.airflow]
+    assert values & set(stack.passwords().values()) <= {own}
