@@ -36,6 +36,8 @@ def main(arguments: list[str] | None = None) -> int:
     reports = []
     layout = Layout.here()
     with rigged(layout) as rig:
+        if not rig.clocks:
+            print("libfaketime is not installed: no clock will jump", flush=True)
         for plan in plans:
             report = one_run(plan, _live(layout), rig)
             file = run.save(report, layout.local / "chaos")

@@ -8,22 +8,28 @@ from typing import ClassVar, Self
 
 import httpx
 
-from everest.opname.workflow import POST_OPNAME
+from everest.opname.workflow import POST_OPNAME, REVERSE_OPNAME
 from tests.chaos.happening import Happening, Lasting, span
 from tests.chaos.world import NotNow, Sent, World
 
-DAG = POST_OPNAME.name
+POSTING, REVERSAL = POST_OPNAME.name, REVERSE_OPNAME.name
 TASKS = tuple(step.name for step in POST_OPNAME.steps)
+(REVERSING,) = (step.name for step in REVERSE_OPNAME.steps)
 OUTCOMES = ("success", "failed")
 
 
-def _run_of(world: World, place: float, *statuses: str) -> tuple[Sent, str]:
-    """A document of ours whose DAG run a person may come across, and that run."""
-    sent = world.some(place, *statuses, suits=lambda one: one.paper.reverses is None)
+def _run_of(world: World, place: float, *statuses: str) -> tuple[Sent, str, str]:
+    """A document of ours whose DAG run a person may come across, its DAG, and that run."""
+    sent = world.some(place, *statuses)
     run_id = world.live.shadow(sent.shadow_id)["dag_run_id"]
     if run_id is None:
         raise NotNow("it has no run yet")
-    return sent, str(run_id)
+    return sent, POSTING if sent.paper.reverses is None else REVERSAL, str(run_id)
+
+
+def _task_of(dag: str, task: str) -> str:
+    """A reversal has one task only."""
+    return task if dag == POSTING else REVERSING
 
 
 def _accepted(answer: httpx.Response) -> None:
@@ -37,10 +43,15 @@ def _accepted(answer: httpx.Response) -> None:
 class PauseDag(Lasting):
     name: ClassVar[str] = "pause-dag"
     weight: ClassVar[int] = 2
+    dag: str = POSTING
 
     @classmethod
     def draw(cls, rng: Random) -> Self:
-        return cls(span(rng, 2, 25))
+        return cls(span(rng, 2, 25), rng.choice((POSTING, POSTING, REVERSAL)))
+
+    @property
+    def target(self) -> str:
+        return f"{self.name} {self.dag}"
 
     def begin(self, world: World) -> None:
         self._set(world, True)
@@ -50,7 +61,7 @@ class PauseDag(Lasting):
 
     def _set(self, world: World, is_paused: bool) -> None:
         with world.live.airflow() as airflow:
-            airflow.patch(f"/dags/{DAG}", json={"is_paused": is_paused}).raise_for_status()
+            airflow.patch(f"/dags/{self.dag}", json={"is_paused": is_paused}).raise_for_status()
 
 
 @dataclass(frozen=True)
@@ -67,17 +78,17 @@ class ClearTasks(Happening):
         return cls(round(rng.random(), 3), rng.choice(TASKS))
 
     def begin(self, world: World) -> str:
-        sent, run_id = _run_of(world, self.place, "PROCESSING", "FAILED", "COMPLETED")
+        sent, dag, run_id = _run_of(world, self.place, "PROCESSING", "FAILED", "COMPLETED")
         body = {
             "dry_run": False,
             "dag_run_id": run_id,
-            "task_ids": [self.task],
+            "task_ids": [_task_of(dag, self.task)],
             "include_downstream": True,
             "only_failed": False,
             "reset_dag_runs": True,
         }
         with world.live.airflow() as airflow:
-            _accepted(airflow.post(f"/dags/{DAG}/clearTaskInstances", json=body))
+            _accepted(airflow.post(f"/dags/{dag}/clearTaskInstances", json=body))
         return sent.paper.nota
 
 
@@ -93,10 +104,10 @@ class MarkRun(Happening):
         return cls(round(rng.random(), 3), rng.choice(OUTCOMES))
 
     def begin(self, world: World) -> str:
-        sent, run_id = _run_of(world, self.place, "PROCESSING")
+        sent, dag, run_id = _run_of(world, self.place, "PROCESSING")
         sent.is_marked = True
         with world.live.airflow() as airflow:
-            _accepted(airflow.patch(f"/dags/{DAG}/dagRuns/{run_id}", json={"state": self.state}))
+            _accepted(airflow.patch(f"/dags/{dag}/dagRuns/{run_id}", json={"state": self.state}))
         return sent.paper.nota
 
 
@@ -113,9 +124,9 @@ class MarkTask(Happening):
         return cls(round(rng.random(), 3), rng.choice(TASKS), rng.choice(OUTCOMES))
 
     def begin(self, world: World) -> str:
-        sent, run_id = _run_of(world, self.place, "PROCESSING")
+        sent, dag, run_id = _run_of(world, self.place, "PROCESSING")
         sent.is_marked = True
-        url = f"/dags/{DAG}/dagRuns/{run_id}/taskInstances/{self.task}"
+        url = f"/dags/{dag}/dagRuns/{run_id}/taskInstances/{_task_of(dag, self.task)}"
         with world.live.airflow() as airflow:
             _accepted(airflow.patch(url, json={"new_state": self.state}))
         return sent.paper.nota

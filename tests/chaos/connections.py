@@ -7,11 +7,11 @@ from random import Random
 from typing import ClassVar, Self
 
 from tests.chaos.happening import Happening, Lasting, span
-from tests.chaos.rig import LINKS
+from tests.chaos.rig import CELERY_LINKS, LINK_NAMES, LINKS
 from tests.chaos.world import World
 
-LINK_NAMES = tuple(link.name for link in LINKS)
-FORGETFUL = tuple(link.name for link in LINKS if link.server != "postgresql")
+ON_POSTGRESQL = {link.name for link in (*LINKS, *CELERY_LINKS) if link.server == "postgresql"}
+FORGETFUL = tuple(name for name in LINK_NAMES if name not in ON_POSTGRESQL)
 """psycopg2 leaves it to the kernel to notice, and the kernel sees a proxy that is well."""
 
 

@@ -10,12 +10,14 @@ from typing import ClassVar, Self
 
 from stack import processes
 from stack.processes import Process
+from stack.programs import Stack
 from stack.roster import programs
-from stack.shape import Shape
+from stack.shape import CELERY, Shape
 from tests.chaos.happening import Happening, Lasting, span
 from tests.chaos.world import NotNow, World
 
-KILLABLE = tuple(program.name for program in programs(Shape()) if program.name != "epmd")
+KILLABLE = tuple(program.role for program in programs(Shape(CELERY, workers=1)) if program.name != "epmd")
+"""What each is; there may be several of it, or, of Celery's workers, none."""
 SERVERS = ("mariadb", "rabbitmq", "postgresql")
 AIRFLOW = ("airflow-scheduler", "airflow-dag-processor", "airflow-api-server")
 
@@ -27,19 +29,21 @@ class Kill(Happening):
     name: ClassVar[str] = "kill"
     weight: ClassVar[int] = 8
     program: str
+    place: float = 0.0
 
     @classmethod
     def draw(cls, rng: Random) -> Self:
-        return cls(rng.choice(KILLABLE))
+        return cls(rng.choice(KILLABLE), round(rng.random(), 3))
 
     @property
     def target(self) -> str:
         return f"process {self.program}"
 
     def begin(self, world: World) -> str:
-        pid = world.pid(self.program)
+        chosen = _one_of(world, self.program, self.place)
+        pid = world.pid(chosen)
         os.kill(pid, signal.SIGKILL)
-        return f"pid {pid}"
+        return f"{chosen}, pid {pid}"
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class KillTask(Happening):
         return cls(round(rng.random(), 3), rng.random() < 0.4)
 
     def begin(self, world: World) -> str:
-        process = _below_the_scheduler(world, self.place, self.is_worker)
+        process = _at_a_task(world, self.place, self.is_worker)
         process.send(signal.SIGKILL)
         return f"pid {process.pid}"
 
@@ -68,22 +72,24 @@ class Freeze(Lasting):
     name: ClassVar[str] = "freeze"
     weight: ClassVar[int] = 3
     program: str
+    place: float = 0.0
 
     @classmethod
     def draw(cls, rng: Random) -> Self:
-        return cls(span(rng, 2, 25), rng.choice(KILLABLE))
+        return cls(span(rng, 2, 25), rng.choice(KILLABLE), round(rng.random(), 3))
 
     @property
     def target(self) -> str:
         return f"process {self.program}"
 
     def begin(self, world: World) -> str:
-        world.pid(self.program)
-        frozen = processes.find(world.layout, [self.program])
+        chosen = _one_of(world, self.program, self.place)
+        world.pid(chosen)
+        frozen = processes.find(world.layout, [chosen])
         world.kept[self.target] = frozen
         for process in frozen:
             process.send(signal.SIGSTOP)
-        return f"{len(frozen)} processes"
+        return f"{chosen}, {len(frozen)} processes"
 
     def end(self, world: World) -> None:
         for process in world.kept.pop(self.target, []):
@@ -103,7 +109,7 @@ class FreezeTask(Lasting):
         return cls(span(rng, 2, 90), round(rng.random(), 3))
 
     def begin(self, world: World) -> str:
-        process = _below_the_scheduler(world, self.place, is_worker=False)
+        process = _at_a_task(world, self.place, is_worker=False)
         world.kept[self.target] = process
         process.send(signal.SIGSTOP)
         return f"pid {process.pid}"
@@ -113,9 +119,21 @@ class FreezeTask(Lasting):
             process.send(signal.SIGCONT)
 
 
-def _below_the_scheduler(world: World, place: float, is_worker: bool) -> Process:
-    """Airflow's worker is a child of the scheduler while it works; the task is the worker's child."""
-    found = processes.find(world.layout, ["airflow-scheduler"])
+def _one_of(world: World, role: str, place: float) -> str:
+    """The name of one of the programs that are this, by its place from 0 to 1: the first consumer, or the standby."""
+    names = [program.name for program in Stack.open(world.layout).programs if program.role == role]
+    if not names:
+        raise NotNow(f"this stack has no {role}")
+    return names[int(place * len(names))]
+
+
+def _at_a_task(world: World, place: float, is_worker: bool) -> Process:
+    """Airflow's worker is a child of the scheduler, or of a Celery worker, while it works; the task is the worker's
+    child."""
+    hosts = [
+        one.name for one in Stack.open(world.layout).programs if one.role in ("airflow-scheduler", "airflow-worker")
+    ]
+    found = processes.find(world.layout, hosts)
     parents = {process.parent for process in found}
     pids = {process.pid: process for process in found}
     tasks = [one for one in found if one.pid not in parents and one.parent in pids and pids[one.parent].parent in pids]

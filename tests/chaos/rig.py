@@ -17,6 +17,7 @@ from stack.accounts import IDENTITIES
 from stack.layout import Layout
 from stack.ports import LOOPBACK
 from stack.programs import Stack
+from stack.shape import Shape
 from stack.up import up
 from tests.chaos.proxy import Proxy, Switchboard
 
@@ -63,9 +64,29 @@ LINKS = (
     Link("scheduler-postgresql", "airflow-scheduler", "postgresql", "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"),
     Link("api-server-postgresql", "airflow-api-server", "postgresql", "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"),
     Link("dag-processor-postgresql", "airflow-dag-processor", "postgresql", "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"),
+    Link("pages-mysql", "airflow-api-server", "mariadb", "EVEREST_MYSQL_URL"),
 )
+CELERY_LINKS = (
+    Link("tasks-mysql", "airflow-worker", "mariadb", "AIRFLOW_CONN_EVEREST_MYSQL"),
+    Link("tasks-airflow", "airflow-worker", "airflow", "AIRFLOW__CORE__EXECUTION_API_SERVER_URL"),
+    Link("scheduler-celery", "airflow-scheduler", "amqp", "AIRFLOW__CELERY__BROKER_URL"),
+    Link("worker-celery", "airflow-worker", "amqp", "AIRFLOW__CELERY__BROKER_URL"),
+    Link("scheduler-results", "airflow-scheduler", "postgresql", "AIRFLOW__CELERY__RESULT_BACKEND"),
+    Link("worker-results", "airflow-worker", "postgresql", "AIRFLOW__CELERY__RESULT_BACKEND"),
+    Link("worker-postgresql", "airflow-worker", "postgresql", "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"),
+)
+"""With Celery the tasks are the workers' children, and there is one broker more to lose."""
 OURS = tuple(link.name for link in LINKS if not link.program.startswith("airflow"))
 """Those that need no restart of Airflow, which takes half a minute."""
+LINK_NAMES = tuple(dict.fromkeys(link.name for link in (*LINKS, *CELERY_LINKS)))
+
+
+def links_of(shape: Shape) -> tuple[Link, ...]:
+    """The ways of a stack of this shape, by their names once each."""
+    if not shape.is_celery:
+        return LINKS
+    others = {link.name for link in CELERY_LINKS}
+    return (*(link for link in LINKS if link.name not in others), *CELERY_LINKS)
 
 
 @dataclass
@@ -80,7 +101,7 @@ class Rig:
     @property
     def missing(self) -> list[str]:
         """What a schedule may need and this rig does not have."""
-        links = [link.name for link in LINKS if link.name not in self.links]
+        links = [name for name in LINK_NAMES if name not in self.links]
         return links + [f"clock of {program}" for program in CLOCKED if program not in self.clocks]
 
     def set_clock(self, program: str, seconds: int) -> None:
@@ -94,25 +115,31 @@ class Rig:
 
 
 @contextmanager
-def rigged(layout: Layout, links: Sequence[str] = tuple(link.name for link in LINKS)) -> Iterator[Rig]:
+def rigged(layout: Layout, links: Sequence[str] = LINK_NAMES) -> Iterator[Rig]:
     """The running stack of this checkout, with these links behind proxies; as it was before afterwards."""
     board = Switchboard()
     try:
         stack = Stack.open(layout)
         rig = Rig(layout, board, {}, {})
-        overrides: dict[str, dict[str, str]] = {program: dict(PATIENCE) for program in ("consumer", "relay")}
-        overrides["reconciler"] = dict(PATIENCE)
-        for link in LINKS:
+        overrides: dict[str, dict[str, str]] = {
+            program.name: dict(PATIENCE) if program.role in ("consumer", "relay", "reconciler") else {}
+            for program in stack.programs
+        }
+        for link in links_of(stack.shape):
             if link.name in links:
                 rig.links[link.name] = proxy = board.open(getattr(stack.ports, link.server))
-                overrides.setdefault(link.program, {})[link.variable] = _address(stack, link, proxy.port)
+                for program in stack.programs:
+                    if program.role == link.program:  # every consumer, the standby too: one way for all of them
+                        overrides[program.name][link.variable] = _address(stack, link, proxy.port)
         if (library := machine.fake_clock()) is not None:
             for program in CLOCKED:
                 rig.clocks[program] = layout.run / f"clock-{program}"
                 rig.set_clock(program, 0)
-                overrides.setdefault(program, {}).update(_clock(library, rig.clocks[program]))
+                for one in stack.programs:
+                    if one.role == program:
+                        overrides[one.name].update(_clock(library, rig.clocks[program]))
         try:
-            up(layout, overrides)
+            up(layout, {program: changed for program, changed in overrides.items() if changed})
             yield rig
         finally:
             rig.heal()
@@ -138,7 +165,10 @@ def _address(stack: Stack, link: Link, port: int) -> str:
     """What the variable says in production, with the proxy's port for the server's."""
     if link.server == "postgresql":
         password = stack.credentials.postgresql_airflow
-        return f"postgresql+psycopg2://airflow:{password}@{LOOPBACK}:{port}/airflow"
+        kind = "db+postgresql" if link.variable.endswith("RESULT_BACKEND") else "postgresql"
+        return f"{kind}+psycopg2://airflow:{password}@{LOOPBACK}:{port}/airflow"
+    if link.variable == "AIRFLOW__CELERY__BROKER_URL":
+        return stack.celery_url.replace(f"{LOOPBACK}:{stack.ports.amqp}", f"{LOOPBACK}:{port}")
     if link.variable == "AIRFLOW_CONN_EVEREST_MYSQL":
         return json.dumps(json.loads(stack.airflow_connection()) | {"port": port})
     if link.variable == "AIRFLOW__CORE__EXECUTION_API_SERVER_URL":
