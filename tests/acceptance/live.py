@@ -161,6 +161,15 @@ class Live:
         with self.channel() as channel:
             channel.basic_publish("everest.jobs.x", "job.process", raw, properties, mandatory=True)
 
+    def tried_again(self, notas: Sequence[str]) -> list[dict[str, Any]]:
+        """Steps of these documents that needed more than one try."""
+        return self.rows(
+            "SELECT j.nomer_nota, s.step, s.attempt FROM workflow_steps s"
+            " JOIN rabbit_publish_shadow j ON j.workflow_id = s.workflow_id"
+            " WHERE s.attempt > 1 AND j.nomer_nota IN %s",
+            tuple(notas),
+        )
+
     def dead_letters(self, shadow_id: int | None = None) -> list[dict[str, Any]]:
         """What the operator's command shows, all or of one job."""
         listed = json.loads(self.run("ingest_consumer", "dead-letters", "list", "--json").stdout)

@@ -76,6 +76,7 @@ def test_h24_three_hundred_notas_four_at_a_time_on_the_same_items_and_accounts_a
         assert_posted_once(live, document)
     assert live.books_agree([document.nomer_nota for document in documents])
     assert {live.shadow(document.shadow_id)["n"] for document in documents} == {1}, "nobody had to run one again"
+    assert not live.tried_again([document.nomer_nota for document in documents]), "a deadlock would have cost a try"
 
 
 @pytest.mark.parametrize(

@@ -132,12 +132,12 @@ def rigged(layout: Layout, links: Sequence[str] = LINK_NAMES) -> Iterator[Rig]:
                     if program.role == link.program:  # every consumer, the standby too: one way for all of them
                         overrides[program.name][link.variable] = _address(stack, link, proxy.port)
         if (library := machine.fake_clock()) is not None:
-            for program in CLOCKED:
-                rig.clocks[program] = layout.run / f"clock-{program}"
-                rig.set_clock(program, 0)
-                for one in stack.programs:
-                    if one.role == program:
-                        overrides[one.name].update(_clock(library, rig.clocks[program]))
+            for role in CLOCKED:
+                rig.clocks[role] = layout.run / f"clock-{role}"
+                rig.set_clock(role, 0)
+                for program in stack.programs:
+                    if program.role == role:
+                        overrides[program.name].update(_clock(library, rig.clocks[role]))
         try:
             up(layout, {program: changed for program, changed in overrides.items() if changed})
             yield rig
