@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from everest.errors import Problem
 from everest.intake.submission import Authority, Submission
 from everest.intake.submit import find_earlier
 from everest.opname.count import check_document
-from everest.opname.document import Header
-from everest.store.frames import line_frame
+from everest.opname.document import LINE_COLUMNS, Header
+from everest.store.frames import line_frame, stored_lines
 from everest.store.unit_of_work import UnitOfWork
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 def domain_problems(
@@ -19,7 +24,7 @@ def domain_problems(
     corrects: transaksi_id of the document that this corrects; what the submission leaves out is taken from it.
     """
     header = _header(tx, submission, authority, corrects)
-    lines = line_frame([(baris, *line) for baris, line in enumerate(submission.lines, start=1)])
+    lines = _frame(submission)
     problems = check_document(tx.books, header, lines)
     if submission.snapshot_at is not None and submission.snapshot_at > tx.now:
         problems.insert(0, Problem(None, "snapshot_at", f"snapshot {submission.snapshot_at} ada di masa depan"))
@@ -32,6 +37,14 @@ def domain_problems(
         )
         problems.insert(0, Problem(None, "nomer_nota", pesan))
     return problems
+
+
+def _frame(submission: Submission) -> DataFrame:
+    """As they will be read once they are stored; a number that no column holds is shown to the rules as it is."""
+    try:
+        return stored_lines(submission.rows, LINE_COLUMNS)
+    except ValueError:
+        return line_frame([(baris, *line) for baris, line in enumerate(submission.lines, start=1)])
 
 
 def _header(tx: UnitOfWork, submission: Submission, authority: Authority, corrects: int | None) -> Header:

@@ -1,4 +1,5 @@
-"""CSV as spreadsheets write it: UTF-8, a header row, comma, semicolon or tab. Read once, front to back, cell by cell.
+"""CSV as spreadsheets write it: UTF-8, a header row, comma, semicolon or tab. Front to back, cell by cell, unless
+nothing in the file needs that (`csv_columns`).
 
 Codes stay text: nothing here turns '00123', 'NA' or '1e5' into something else. A row with nothing in any cell is
 skipped; `baris` counts the others, and every problem names the line of the file as well.
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from everest.intake.cells import FileProblem, shown
+from everest.intake.csv_columns import MAX_LINE_CHARS, plain_table
 from everest.intake.header import FORBIDDEN, FORBIDDEN_SENTENCE, HEADER_FIELDS, HeaderReader
 from everest.intake.lines import LINE_FIELDS, REQUIRED_COLUMNS, read_line
 from everest.intake.submission import MAX_LINES, Line
@@ -28,8 +30,6 @@ COLUMN_NAMES = {"gudang_kode": WAREHOUSE_OF_DOCUMENT}
 HEADER_BY_COLUMN = {COLUMN_NAMES.get(name, name): name for name in HEADER_FIELDS}
 KNOWN_COLUMNS = (*LINE_FIELDS, *HEADER_BY_COLUMN)
 MAX_COLUMNS = 64
-MAX_LINE_CHARS = 64 * 1024
-"""Of one line of the file; all cells of a row at their longest take 1,000."""
 
 ROWS_PER_REPORT = 500
 Progress = Callable[[int], None]
@@ -59,7 +59,7 @@ class CsvReader:
                 return
             rows = _Rows(_bounded(first, text), delimiter, self._problems)
             names = self._columns(rows)
-            if names:
+            if names and not self._take_at_once(stream, names, delimiter):
                 self._read_rows(rows, names, progress, stream)
         finally:
             text.detach()
@@ -85,6 +85,19 @@ class CsvReader:
             )
             return []
         return named_columns(row, self._problems)
+
+    def _take_at_once(self, stream: BinaryIO, names: list[str | None], delimiter: str) -> bool:
+        """Whether the file is so plain that its columns could be taken whole; else nothing has happened."""
+        place = stream.tell()
+        stream.seek(0)
+        plain = plain_table(stream.read(), delimiter, names, self._decimal)
+        stream.seek(place)
+        if plain is None or len(plain.lines) > MAX_LINES:
+            return False
+        self.lines, self.file_lines = plain.lines, plain.file_lines
+        for name, (baris, raw) in plain.header.items():
+            self._header.take(HEADER_BY_COLUMN[name], raw, baris, plain.file_lines[baris - 1])
+        return True
 
     def _read_rows(self, rows: _Rows, names: list[str | None], progress: Progress, stream: BinaryIO) -> None:
         baris = 0

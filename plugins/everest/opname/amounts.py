@@ -146,6 +146,28 @@ def parse_decimal(text: str, *, decimal: DecimalLocale | None, precision: int, s
     raise ValueError(f"{shown} punya terlalu banyak desimal: paling banyak {scale}")
 
 
+def parse_decimals(
+    texts: Sequence[str], *, decimal: DecimalLocale | None, precision: int, scale: int
+) -> list[Decimal | None] | None:
+    """`parse_decimal` of a whole column, in C; '' is None. None instead of a list when a text has to be looked at by
+    itself, because it is no number or just not written in the plainest way: then `parse_decimal` says what it is."""
+    if max(map(len, texts), default=0) > MAX_NUMBER_CHARS:
+        return None
+    whole = "".join(f"{text}\n" for text in texts)
+    pattern = _PLAIN if decimal is None else _WRITTEN[decimal]
+    if not re.fullmatch(rf"(?:(?:{pattern.pattern})?\n)*", whole):
+        return None
+    if decimal is None and re.search(rf"^(?:{_EITHER_WAY.pattern})$", whole, re.MULTILINE):
+        return None
+    whole = whole.replace(".", "").replace(",", ".") if decimal == "id" else whole.replace(",", "")
+    within, zero = column_context(precision).quantize, as_column(ZERO, precision, scale)
+    try:
+        exact = list(map(within, (Decimal(text or 0) for text in whole.split("\n")[:-1]), repeat(unit(scale))))
+    except DecimalException:
+        return None
+    return [None if text == "" else value or zero for text, value in zip(texts, exact, strict=True)]  # "-0" is 0
+
+
 def format_number(value: Decimal, min_decimals: int = 0) -> str:
     """As Indonesian readers write it: 1.234,5. Shows every decimal that is not a trailing zero; never rounds."""
     whole, _, fraction = f"{value:,f}".partition(".")
