@@ -8,13 +8,11 @@ driver, and no page may need more of them than MOST_STATEMENTS however much ther
 
 from __future__ import annotations
 
-import re
-import statistics
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,21 +21,19 @@ import MySQLdb.connections
 import uvicorn
 from fastapi import FastAPI, Request
 
-from bench import documents
-from bench.measure import Result, Run, percentile, spread
-from bench.pages_data import Filled, fill, number_of_lines
+from bench.measure import Result, Run, percentile
+from bench.pages_data import fill
 from bench.pages_list import OUTSIDE, groups
+from bench.pages_submit import AIM_S, MUST_S, submits
 from everest.pages.access import Person, Role, RoleMapping
 from everest.pages.app import create_app
 from everest.pages.guard import GuardedRoute
 from everest.pages.settings import PageSettings
 from everest.pages.tokens import sign
 from everest.settings import MysqlUrl, Settings
-from everest.store import database as store
 
 DOCUMENTS, LINES, RUNS = 100_000, 20_000, 20
 SMOKE_DOCUMENTS, SMOKE_LINES, SMOKE_RUNS = 400, 50, 1
-MUST_S, AIM_S = 1.0, 0.5
 MOST_STATEMENTS = 450
 START_SECONDS, PATIENCE_SECONDS = 30, 120
 SECRET = b"of the benchmark"
@@ -67,7 +63,7 @@ def pages(url: MysqlUrl, smoke: bool) -> list[Result]:
         for group in listed:
             asked = [_ask(client, sent, name, path, who, runs) for name, path, who in group.pages]
             results.append(_result(group.id, f"{group.what}; {count:,} documents", asked, group.is_promised))
-        results.append(_submits(client, url, filled, lines, runs))
+        results += submits(client, sign(SECRET, PEOPLE["warehouse"]), url, filled, lines, runs)
     return results
 
 
@@ -101,54 +97,6 @@ def _result(id: str, what: str, asked: Sequence[Asked], is_promised: bool) -> Re
         aim=AIM_S if is_promised else None,
         runs=tuple(map(Run, slowest.seconds)),
         note=f"p95 and statements of each: {told}",
-    )
-
-
-def _submits(client: httpx.Client, url: MysqlUrl, filled: Filled, lines: int, runs: int) -> Result:
-    """A file of so many lines, uploaded; until the page that says that it is kept. Each is another document."""
-    seconds = []
-    for number in range(runs + 1):
-        counted = documents.lines(lines, 1_000 + number)
-        rows = (
-            f"{one.kode_barang};{one.gudang_kode};{one.qty_sistem};{one.qty_fisik};{one.harga_pokok}" for one in counted
-        )
-        content = "\n".join(("kode_barang;gudang_kode;qty_sistem;qty_fisik;harga_pokok", *rows)).encode()
-        fields = {
-            "token": sign(SECRET, PEOPLE["warehouse"]),
-            "submit_token": f"bench-{number}",
-            "nomer_nota": f"BENCH-KIRIM-{number}",
-            "gudang_kode": documents.WAREHOUSES[0],
-            "tanggal_opname": f"{filled.today:%Y-%m-%d}",
-            "decimal": "en",
-        }
-        began = time.perf_counter()
-        answer = client.post(
-            "/submit",
-            data=fields,
-            files={"file": ("hitung.csv", content, "text/csv")},
-            headers={"x-person": "warehouse", "origin": str(client.base_url).rstrip("/")},
-            follow_redirects=True,
-        )
-        if number or runs == 1:
-            seconds.append(time.perf_counter() - began)
-        if answer.status_code != 200 or (found := re.search(r"new=(\d+)", str(answer.url))) is None:
-            raise RuntimeError(f"the submit was answered with {answer.status_code}")
-        with closing(store.connect(url)) as conn:
-            if number_of_lines(conn, int(found[1])) != lines:
-                raise RuntimeError(f"BENCH-KIRIM-{number} is not whole")
-    p95 = percentile(seconds, 0.95)
-    return Result(
-        "PAGES-submit",
-        f"a CSV file of {lines:,} lines uploaded on Kirim opname, until the answer is shown, p95 of {len(seconds)}",
-        "s",
-        "absolute",
-        p95,
-        None,
-        p95,
-        must=MUST_S,
-        aim=AIM_S,
-        runs=tuple(map(Run, seconds)),
-        note=f"median {statistics.median(seconds):.3f} s ({spread(seconds)})",
     )
 
 

@@ -29,11 +29,18 @@ WHERE id = :header_id AND otorisasi_level = 1;
 UPDATE so_headers_staging SET otorisasi_level = 0 WHERE id = :header_id AND otorisasi_level = 1;
 
 -- name: open_drafts(own, size)
--- What waits for authorisation, the oldest first.
+-- What waits for authorisation, the oldest first. Their lines are counted in one pass over them.
 SELECT h.transaksi_id, h.nomer_nota, h.gudang_kode, h.tanggal_opname, h.tanggal_posting, h.dibuat_oleh, h.created_at,
-       (SELECT COUNT(*) FROM so_details_staging d WHERE d.header_id = h.id) AS jumlah_baris,
-       (SELECT COUNT(*) FROM so_details_staging d WHERE d.header_id = h.id AND d.qty_fisik <> d.qty_sistem) AS beda
+       COALESCE(d.jumlah_baris, 0) AS jumlah_baris, COALESCE(d.beda, 0) AS beda
 FROM so_headers_staging h
+LEFT JOIN (
+    SELECT l.header_id, COUNT(*) AS jumlah_baris, COUNT(NULLIF(l.qty_fisik <> l.qty_sistem, 0)) AS beda
+    FROM so_headers_staging o
+    JOIN so_details_staging l ON l.header_id = o.id
+    WHERE o.otorisasi_level = 1 AND o.zona_waktu = 'UTC' AND o.submit_token IS NOT NULL
+      AND (:own IS NULL OR o.dibuat_oleh = :own)
+    GROUP BY l.header_id
+) d ON d.header_id = h.id
 WHERE h.otorisasi_level = 1 AND h.zona_waktu = 'UTC' AND h.submit_token IS NOT NULL
   AND (:own IS NULL OR h.dibuat_oleh = :own)
   AND NOT EXISTS (SELECT 1 FROM rabbit_publish_shadow s WHERE s.transaksi_id = h.transaksi_id)

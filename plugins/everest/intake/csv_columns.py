@@ -11,6 +11,7 @@ import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 from everest.intake import cells
@@ -62,7 +63,7 @@ def plain_table(
             values = set(texts) - {""}
             if len(values) > 1 or any(value.startswith("'") for value in values):
                 return None
-            header |= {name: (texts.index(value) + 1, value) for value in values}
+            header.update((name, (texts.index(value) + 1, value)) for value in values)
             continue
         column = _numbers(name, texts, decimal) if name in DECIMAL_COLUMNS else _texts(name, texts)
         if column is None:
@@ -83,9 +84,9 @@ def _texts(name: str, texts: Sequence[str]) -> _Column | None:
     """Codes are mostly all different and plain; what is not is judged once per distinct text."""
     is_code = name not in ("satuan", "alasan")
     longest = max(map(len, texts), default=0)
-    if is_code and longest <= cells.MAX_CHARS[name] and are_plain(list(texts), may_be_empty=name == "lot"):
-        if not any(map(str.startswith, texts, ["'"] * len(texts))):
-            return texts
+    is_short = longest <= cells.MAX_CHARS[name] and not any(map(str.startswith, texts, repeat("'")))
+    if is_code and is_short and are_plain(list(texts), may_be_empty=name == "lot"):
+        return texts
     if name == "kode_barang" and "" in texts:
         return None
     judge: Callable[[str], str | None] = partial(cells.code if is_code else cells.text, column=name)
