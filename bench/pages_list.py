@@ -84,6 +84,8 @@ def _document(filled: Filled) -> list[Page]:
         "a small one": small,
         "its lines": f"{small}?tab=lines",
         "a failed one": f"/documents/{filled.failed}",
+        "its correction": f"/documents/{filled.failed}/correct",
+        "correction of 20,000 lines": f"{failed}/correct",
     }
     return [(name, path, "finance") for name, path in asked.items()]
 
@@ -136,6 +138,7 @@ def _files(filled: Filled) -> list[Page]:
     asked = {
         "document CSV": f"/documents/{filled.large}/lines.csv",
         "document Excel": f"/documents/{filled.large}/lines.xlsx",
+        "lines as sent": f"/documents/{filled.large}/sent.csv",
         "report CSV": f"/reports/item.csv?{month}",
         "report Excel": f"/reports/item.xlsx?{month}",
     }

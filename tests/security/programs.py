@@ -27,6 +27,7 @@ _FILES: dict[str, set[str]] = {
     "intake": _PEOPLE,
     "metrics": {"reconciler"},
     "preview": _POSTING,
+    "corrections": {"pages"},
     "drafts": {"pages"},
     "pages_documents": {"pages"},
     "pages_operations": {"pages"},
@@ -66,6 +67,8 @@ _RELAY = {
 }
 # What a rejected approval or a passed deadline looks at and writes when it ends a run: the failure is recorded.
 _RECORDING = {"document_by_transaksi", "lines", "insert_attempt"}
+# What a correction looks at, under the lock of the header.
+_CORRECTING = {"lock_document", "document_by_transaksi", "posting_of", "lines", "insert_attempt"}
 _PURGE = "purge_"
 # What the pages do to have a posting reversed; the reversal itself is a task's.
 _ASKING_FOR_REVERSAL = {"posting", "lock_namesakes", "reversal_of", "requests", "warehouse_of", "nota_is_taken"}
@@ -104,6 +107,8 @@ def programs_of(path: Path, name: str) -> set[str]:
         programs |= {"pages"}
     if path.stem == "books" and name in _RECORDING:
         programs |= {"reconciler", "pages"}
+    if path.stem == "books" and name in _CORRECTING:
+        programs |= {"pages"}
     return programs
 
 

@@ -2,7 +2,8 @@
 
 One transaction under the locks of the state protocol: header row first, so that no step reads half a correction; then
 the run row, so that nobody starts it meanwhile. The document keeps its number, its nota and whoever submitted it. It
-is authorised anew, by whoever is logged in now: what was authorised before is not what will be posted.
+is authorised anew: on the command line whoever is logged in vouches for it, on the pages another person does
+(`corrections`). What was authorised before is not what will be posted.
 
 A correction is stored and no more, unless asked to rerun: whoever corrects three documents starts them when all three
 are right. A wrong nota is not corrected: drop the document and submit it under the right one.
@@ -176,7 +177,7 @@ def _correct_header(
     after |= {
         "otorisasi_level": authority.level,
         "diotorisasi_oleh": authority.authorised_by,
-        "diotorisasi_at": naive(tx.now, zone),
+        "diotorisasi_at": naive(tx.now, zone) if authority.authorised_by else None,
     }
     _QUERIES.correct_header(tx.conn, header_id=header.header_id, **after)
     return {name: before[name] for name in after}, after

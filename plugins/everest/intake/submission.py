@@ -41,11 +41,11 @@ class Authority:
     """Who stands behind a document: always from whoever is logged in, never from an uploaded file.
 
     submitted_by: who sends it (kept as dibuat_oleh, and the actor of the audit trail).
-    authorised_by, level: who authorised the posting of it, and at what level (posting needs 2).
+    authorised_by, level: who authorised the posting of it, and at what level (posting needs 2); None = nobody yet.
     """
 
     submitted_by: str
-    authorised_by: str
+    authorised_by: str | None
     level: int
 
 

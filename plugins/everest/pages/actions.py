@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from everest import approvals, reversal
+from everest.intake import corrections
+from everest.intake.corrections import Waiting
 from everest.pages.access import Permission, Person
 from everest.store.reversals import Request
 from everest.store.unit_of_work import UnitOfWork
@@ -18,11 +20,12 @@ CAN_BE_PREVIEWED = ("PENDING", "WAITING", "FAILED")
 class Actions:
     """offered: names of the buttons. why_not: of those that the document's status suggests, why this person does not
     get them now (Indonesian, as the refusal would say it). undoing: the reversal that stands for the document, on its
-    way, failed or posted."""
+    way, failed or posted. correction: the one that waits for another person."""
 
     offered: frozenset[str]
     why_not: dict[str, str]
     undoing: Request | None
+    correction: Waiting | None
 
 
 def of_document(tx: UnitOfWork, doc: dict[str, Any], who: Person) -> Actions:
@@ -30,13 +33,18 @@ def of_document(tx: UnitOfWork, doc: dict[str, Any], who: Person) -> Actions:
     the button asks again."""
     is_posted = doc["posting_id"] is not None and doc["posting_jenis"] == "POSTING"
     undoing = reversal.standing(tx, doc["posting_id"]) if is_posted else None
+    correction = corrections.waiting(tx, doc["transaksi_id"]) if doc["worker_status"] == "FAILED" else None
     if not who.may(Permission.ACT):
-        return Actions(frozenset(), {}, undoing)
+        return Actions(frozenset(), {}, undoing, correction)
     asked: dict[str, str | None] = {}
     if doc["worker_status"] in CAN_BE_PREVIEWED:
         asked["preview"] = None
-    if doc["worker_status"] == "FAILED":
+    if correction is not None:
+        asked["authorise"] = corrections.objection(tx, correction, who.name)
+    elif doc["worker_status"] == "FAILED":
         asked["rerun"] = None
+    if doc["worker_status"] == "FAILED" and doc["header_id"] is not None and doc["posting_id"] is None:
+        asked["correct"] = None
     if doc["worker_status"] == "WAITING":
         asked["decide"] = approvals.objection(tx, f"#{doc['shadow_id']}", who.name)
     if is_posted and undoing is None:
@@ -45,4 +53,5 @@ def of_document(tx: UnitOfWork, doc: dict[str, Any], who: Person) -> Actions:
         frozenset(name for name, why in asked.items() if why is None),
         {name: why for name, why in asked.items() if why is not None},
         undoing,
+        correction,
     )

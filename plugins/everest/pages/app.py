@@ -6,7 +6,7 @@ from fastapi import APIRouter, FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, Response
 
-from everest.pages import approvals, dead_letters, documents, health, reports, submit, view, workflows
+from everest.pages import approvals, correct, dead_letters, documents, health, reports, submit, view, workflows
 from everest.pages.access import Permission
 from everest.pages.guard import GuardedRoute, Login, needs
 from everest.pages.settings import PageSettings
@@ -26,6 +26,7 @@ def create_app(settings: PageSettings, login: Login) -> FastAPI:
     for part in (
         router,
         documents.router,
+        correct.router,
         submit.router,
         reports.router,
         approvals.router,

@@ -7,32 +7,26 @@ is stored waits for another person (`everest.intake.drafts`).
 from __future__ import annotations
 
 import secrets
-import tempfile
 from contextlib import closing
-from pathlib import Path
-from typing import Any
 
 from fastapi import APIRouter, Request
-from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from everest.intake import drafts
 from everest.intake.cells import FileProblem
 from everest.intake.check import domain_problems
-from everest.intake.files import FORMATS, FileDocument, FileRefused, FileUnreadable, Reading, read_file
+from everest.intake.files import FileDocument, FileRefused, FileUnreadable
 from everest.intake.template import COLUMNS, template_csv, template_xlsx
 from everest.pages import downloads, params, store, view
 from everest.pages.access import Permission
 from everest.pages.documents import QUERIES as DOCUMENTS
 from everest.pages.guard import GuardedRoute, form, needs, person
+from everest.pages.uploads import DECIMALS, PROBLEMS_SHOWN, given_in, read_upload
 
 router = APIRouter(route_class=GuardedRoute)
 
 FIELDS = ("nomer_nota", "gudang_kode", "tanggal_opname", "tanggal_posting")
-DECIMALS = ("id", "en")
-SUFFIXES = tuple(FORMATS)
-PROBLEMS_SHOWN = 500
 DRAFTS_SHOWN = 200
 LINES_SHOWN = 100
 
@@ -56,7 +50,7 @@ def template(request: Request, form: downloads.Format) -> Response:
 @needs(Permission.SUBMIT)
 def submit(request: Request) -> Response:
     """Everything wrong at once, and nothing stored; or a draft."""
-    given = {name: str(form(request).get(name, "")).strip() for name in (*FIELDS, "decimal", "pasted", "submit_token")}
+    given = given_in(request, *FIELDS, "submit_token")
     try:
         found = _read(request, given)
     except FileRefused as refused:
@@ -122,23 +116,11 @@ def withdraw(request: Request, transaksi_id: int) -> Response:
 
 
 def _read(request: Request, given: dict[str, str]) -> FileDocument:
-    """The upload, else what was pasted. Raises FileRefused, FileUnreadable."""
-    upload: Any = form(request).get("file")
-    is_upload = isinstance(upload, UploadFile) and bool(upload.filename)
-    suffix = Path(upload.filename).suffix.lower() if is_upload else ".csv"
     token = given["submit_token"][:64]
     header: dict[str, str | None] = {name: given[name] or None for name in FIELDS}
     # A token of the form's own: the same content sent on purpose a second time is another matter than a double click.
     header["submit_token"] = f"halaman-{token}" if token else None
-    decimal: Any = given["decimal"] if given["decimal"] in DECIMALS else None
-    with tempfile.NamedTemporaryFile(suffix=suffix if suffix in SUFFIXES else ".csv") as file:
-        if is_upload:
-            while piece := upload.file.read(1024 * 1024):
-                file.write(piece)
-        else:
-            file.write(given["pasted"].encode("utf-8", "surrogatepass"))
-        file.flush()
-        return read_file(Path(file.name), Reading(header, None, decimal))
+    return read_upload(request, given, header)
 
 
 def _page(

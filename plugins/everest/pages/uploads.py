@@ -1,0 +1,42 @@
+"""Counted lines as a form brings them, a file or pasted rows: what Kirim opname and a correction have in common."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fastapi import Request
+from starlette.datastructures import UploadFile
+
+from everest.intake.files import FORMATS, FileDocument, Reading, read_file
+from everest.pages.guard import form
+
+DECIMALS = ("id", "en")
+SUFFIXES = tuple(FORMATS)
+PROBLEMS_SHOWN = 500
+PIECE = 1024 * 1024
+
+
+def given_in(request: Request, *names: str) -> dict[str, str]:
+    """The text fields of the form, '' for one that did not come."""
+    return {name: str(form(request).get(name, "")).strip() for name in (*names, "decimal", "pasted")}
+
+
+def read_upload(
+    request: Request, given: Mapping[str, str], header: Mapping[str, str | None], is_correction: bool = False
+) -> FileDocument:
+    """The upload, else what was pasted. header: fields given beside the lines. Raises FileRefused, FileUnreadable."""
+    upload: Any = form(request).get("file")
+    is_upload = isinstance(upload, UploadFile) and bool(upload.filename)
+    suffix = Path(upload.filename).suffix.lower() if is_upload else ".csv"
+    decimal: Any = given["decimal"] if given["decimal"] in DECIMALS else None
+    with tempfile.NamedTemporaryFile(suffix=suffix if suffix in SUFFIXES else ".csv") as file:
+        if is_upload:
+            while piece := upload.file.read(PIECE):
+                file.write(piece)
+        else:
+            file.write(given["pasted"].encode("utf-8", "surrogatepass"))
+        file.flush()
+        return read_file(Path(file.name), Reading(header, None, decimal, is_correction=is_correction))
