@@ -105,7 +105,7 @@ SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.workflow_id, s.publish
        s.worker_status, s.worker_at, s.attempts, s.current_step, s.response, s.error_code, s.error, s.dag_id,
        s.dag_run_id, s.n, s.dead_lettered_at, s.created_at, s.updated_at,
        COALESCE(h.gudang_kode, t.gudang_kode) AS gudang_kode, g.nama AS gudang_nama, h.id AS header_id,
-       h.tanggal_opname, h.tanggal_posting, h.snapshot_at, h.zona_waktu, h.otorisasi_level, h.diotorisasi_oleh, h.diotorisasi_at,
+       h.tanggal_opname, h.tanggal_posting, h.snapshot_at, h.zona_waktu, h.otorisasi_level, h.diotorisasi_oleh,
        h.dibuat_oleh, t.jenis, t.tanggal_wib,
        p.id AS posting_id, p.jenis AS posting_jenis, p.total_debet, p.total_kredit, p.baris_selisih,
        p.created_at AS posted_at, b.id AS dibalik_oleh_id, b.transaksi_id AS dibalik_oleh_transaksi,

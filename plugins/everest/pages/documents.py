@@ -165,7 +165,7 @@ def _stamp(request: Request, doc: dict[str, Any], allowed: actions.Actions) -> s
         return None
     who = person(request)
     changes = (doc["updated_at"], doc["worker_status"], doc["n"], doc["posting_id"], doc["dibalik_oleh_id"])
-    buttons = (sorted(allowed.offered), sorted(allowed.why_not.items()), allowed.undoing)
+    buttons = (sorted(allowed.offered), sorted(allowed.why_not.items()), allowed.undoing, allowed.correction)
     seen = (who.name, sorted(role.value for role in who.roles), view.language_of(request), view.asset_version())
     told = (seen, _minute(), doc["shadow_id"], str(request.query_params), changes, buttons)
     return '"' + hashlib.sha256(repr(told).encode("utf-8", "surrogatepass")).hexdigest()[:32] + '"'
