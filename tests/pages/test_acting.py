@@ -170,6 +170,35 @@ def test_a_file_is_read_as_pasted_rows_are(browser: Be, connection: Any) -> None
     assert [row["kode_barang"] for row in stored] == ["00123", "BRG-B", "00123", "BRG-B"]
 
 
+TITLES = "kode_barang;qty_sistem;qty_fisik;harga_pokok;lot"
+
+
+@pytest.mark.usefixtures("warehouse")
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(f"{TITLES}\nA;10;12;1500;L1 ", id="a blank at the end of the last lot"),
+        pytest.param(f"{TITLES}\nA;10;12;1500;L1\u00a0", id="one that does not break, either"),
+        pytest.param("kode_barang\tqty_sistem\tqty_fisik\tharga_pokok\nC\t3\t3\t", id="a last cell that is blank"),
+        pytest.param(f"\n\n{TITLES}\nA;10;12;1500;\nB;10;x;1500;\n", id="blank lines before the titles"),
+        pytest.param(f"{TITLES}\nA;10;12;1500;\n\n\n", id="blank lines at the end"),
+    ],
+)
+def test_pasted_rows_get_the_answer_that_the_same_bytes_get_as_a_file(browser: Be, connection: Any, text: str) -> None:
+    clerk = browser("warehouse")
+    pasted = clerk.submit("/submit", pasted=text, submit_token="one", **HEADER)
+    file = {"file": ("hitung.csv", text.encode(), "text/csv")}
+    sent = clerk.submit("/submit", files=file, submit_token="two", **{**HEADER, "nomer_nota": "SO-H2"})
+
+    def said(answer: Any) -> list[str]:
+        return re.findall(r"<td[^>]*>(.*?)</td>", answer.text)
+
+    assert (pasted.status_code, said(pasted)) == (sent.status_code, said(sent))
+    assert pasted.status_code == (422 if "L1" in text or "x" in text else 303), pasted.text
+    stored = builders.rows(connection, "SELECT DISTINCT kode_barang, lot, harga_pokok FROM so_details_staging")
+    assert len(stored) == (0 if pasted.status_code == 422 else 1), "both are the same document, or none"
+
+
 def workbook(rows: list[list[Any]], template: bytes) -> bytes:
     """The template as somebody fills it in."""
     book = openpyxl.load_workbook(io.BytesIO(template))

@@ -79,9 +79,9 @@ def text(value: object, column: str) -> str | None:
         return None
     _bounded(given, column)
     if not given.isprintable():
-        bad = next(character for character in given if not character.isprintable())
-        if ord(bad) < 32 or 127 <= ord(bad) < 160:
-            raise ValueError(f"{shown(given)} mengandung karakter kontrol (U+{ord(bad):04X})")
+        control = next((one for one in given if ord(one) < 32 or 127 <= ord(one) < 160), None)
+        if control is not None:
+            raise ValueError(f"{shown(given)} mengandung karakter kontrol (U+{ord(control):04X})")
     return given
 
 

@@ -53,18 +53,20 @@ class CsvReader:
         """Collects lines and problems; stops early only where the shape of the file itself is lost."""
         text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
         try:
-            first = text.readline()
-            delimiter = self._delimiter or self._find_delimiter(first)
+            first, blank = text.readline(MAX_LINE_CHARS + 1), 0
+            while first and not first.strip():
+                first, blank = text.readline(MAX_LINE_CHARS + 1), blank + 1
+            delimiter = self._delimiter or self._find_delimiter(first, blank + 1)
             if delimiter is None:
                 return
-            rows = _Rows(_bounded(first, text), delimiter, self._problems)
+            rows = _Rows(_bounded(first, text), delimiter, self._problems, blank)
             names = self._columns(rows)
             if names and not self._take_at_once(stream, names, delimiter):
                 self._read_rows(rows, names, progress, stream)
         finally:
             text.detach()
 
-    def _find_delimiter(self, first: str) -> str | None:
+    def _find_delimiter(self, first: str, file_line: int) -> str | None:
         present = [mark for mark in DELIMITERS.values() if mark in first]
         if len(present) <= 1:
             return present[0] if present else ","
@@ -73,18 +75,19 @@ class CsvReader:
             return fitting[0]
         found = " dan ".join(name for name, mark in DELIMITERS.items() if mark in present)
         pesan = f"pemisah kolom tidak jelas: ada {found}; nyatakan dengan --delimiter"
-        self._problems.append(FileProblem(None, "", pesan, 1))
+        self._problems.append(FileProblem(None, "", pesan, file_line))
         return None
 
     def _columns(self, rows: _Rows) -> list[str | None]:
         """The field of each column, None for one that is not used; empty when there is nothing to go on with."""
-        row = next(iter(rows), None)
-        if row is None or not any(row):
-            self._problems.append(
-                FileProblem(None, "", "baris pertama harus judul kolom; di sini tidak ada apa-apa", 1)
-            )
+        row = rows.titles()
+        if row is None:
             return []
-        return named_columns(row, self._problems)
+        if not any(row):
+            pesan = "baris pertama harus judul kolom; di sini tidak ada apa-apa"
+            self._problems.append(FileProblem(None, "", pesan, rows.file_line))
+            return []
+        return named_columns(row, self._problems, rows.file_line)
 
     def _take_at_once(self, stream: BinaryIO, names: list[str | None], delimiter: str) -> bool:
         """Whether the file is so plain that its columns could be taken whole; else nothing has happened."""
@@ -143,11 +146,11 @@ class CsvReader:
             self.file_lines.append(file_line)
 
 
-def named_columns(row: list[str], problems: list[FileProblem]) -> list[str | None]:
+def named_columns(row: list[str], problems: list[FileProblem], file_line: int = 1) -> list[str | None]:
     """The field of each column by its title, None for one that is not used; empty when there are too many."""
     if len(row) > MAX_COLUMNS:
         pesan = f"{len(row)} kolom, paling banyak {MAX_COLUMNS}"
-        problems.append(FileProblem(None, "", pesan, 1))
+        problems.append(FileProblem(None, "", pesan, file_line))
         return []
     names: list[str | None] = []
     for position, cell in enumerate(row, start=1):
@@ -160,34 +163,41 @@ def named_columns(row: list[str], problems: list[FileProblem]) -> list[str | Non
         elif name in names:
             flaw = f"judul kolom ini ada dua kali (kolom {names.index(name) + 1} dan {position})"
         if flaw:
-            problems.append(
-                FileProblem(None, name if name in KNOWN_COLUMNS or name in FORBIDDEN else shown(cell), flaw, 1)
-            )
+            kolom = name if name in KNOWN_COLUMNS or name in FORBIDDEN else shown(cell)
+            problems.append(FileProblem(None, kolom, flaw, file_line))
         names.append(None if flaw else name)
     for name in REQUIRED_COLUMNS:
         if name not in names:
-            problems.append(FileProblem(None, name, "kolom ini tidak ada di judul berkas", 1))
+            problems.append(FileProblem(None, name, "kolom ini tidak ada di judul berkas", file_line))
     return names
 
 
 class _Rows:
     """Rows of the file; `file_line` is where the newest one began. A quote in the wrong place is a problem of its row,
-    and the end of reading only when it has swallowed the rows after it."""
+    and the end of reading only when it has swallowed the rows after it. blank: lines of the file before the first."""
 
-    def __init__(self, text: Iterator[str], delimiter: str, problems: list[FileProblem]) -> None:
+    def __init__(self, text: Iterator[str], delimiter: str, problems: list[FileProblem], blank: int) -> None:
         self._reader = csv.reader(text, delimiter=delimiter, strict=True)
         self._problems = problems
+        self._blank = blank
         self.file_line = 0
+
+    def titles(self) -> list[str] | None:
+        """The first row, [] where the file has none. None when it can't be read: its cells name the columns of all
+        others, so the next row must not take its place."""
+        said = len(self._problems)
+        row = next(iter(self), [])
+        return row if len(self._problems) == said else None
 
     def __iter__(self) -> Iterator[list[str]]:
         while True:
-            self.file_line = self._reader.line_num + 1
+            self.file_line = self._blank + self._reader.line_num + 1
             try:
                 row = next(self._reader)
             except StopIteration:
                 return
             except csv.Error as error:
-                last = self._reader.line_num
+                last = self._blank + self._reader.line_num
                 until = f" sampai {last}" if last > self.file_line else ""
                 pesan = f"baris {self.file_line}{until} tidak terbaca; periksa tanda kutip ({error})"
                 self._problems.append(FileProblem(None, "", pesan, self.file_line))

@@ -20,8 +20,10 @@ PIECE = 1024 * 1024
 
 
 def given_in(request: Request, *names: str) -> dict[str, str]:
-    """The text fields of the form, '' for one that did not come."""
-    return {name: str(form(request).get(name, "")).strip() for name in (*names, "decimal", "pasted")}
+    """The text fields of the form, '' for one that did not come. What was pasted stays as it is: a blank at its edge is
+    a cell, or part of a code."""
+    given = {name: str(form(request).get(name, "")) for name in (*names, "decimal", "pasted")}
+    return {name: text if name == "pasted" else text.strip() for name, text in given.items()}
 
 
 def read_upload(

@@ -233,6 +233,17 @@ def test_broken_encoding_is_named_by_its_cell(write: Write) -> None:
     str(found[0]).encode()  # what is shown of a broken byte can be printed
 
 
+@pytest.mark.parametrize("text", ["rusak\u00a0berat\nbasah", "a\u200b\x1b[2J", "a\u200b\x00b", "\u3000\x85"])
+def test_a_control_character_is_found_behind_one_that_is_only_not_printed(write: Write, text: str) -> None:
+    line = {"kode_barang": "A", "qty_sistem": "1", "qty_fisik": "1", "harga_pokok": "1", "satuan": text, "alasan": text}
+    found = problems(write(json.dumps({**HEADER, "baris": [line]}), "opname.json"))
+
+    assert [(problem.kolom, "karakter kontrol" in problem.pesan) for problem in found] == [
+        ("satuan", True),
+        ("alasan", True),
+    ]
+
+
 def test_a_text_with_a_line_break_or_control_character_is_refused(write: Write) -> None:
     path = write('kode_barang,qty_sistem,qty_fisik,harga_pokok,alasan\nA,1,1,1,"dua\nbaris"\nB,1,1,1,x\x1b[2J\n')
 
@@ -258,6 +269,19 @@ def test_a_stray_quote_is_named_and_the_rows_after_it_are_still_read(write: Writ
     found = problems(write('kode_barang,qty_sistem,qty_fisik,harga_pokok\n"A"x,1,1,1\nB,satu,1,1\n"C,1,1,1\nD,1,1,1\n'))
 
     assert places(found) == [(None, "", 2), (None, "", 4), (1, "qty_sistem", 3)]
+
+
+def test_a_title_row_that_cannot_be_read_is_the_only_problem_and_no_row_takes_its_place(write: Write) -> None:
+    (problem,) = problems(write('kode_barang,"qty"_sistem,qty_fisik,harga_pokok\nA,1,x,1\nB,1,y,1\n'))
+
+    assert (problem.baris, problem.file_line) == (None, 1)
+    assert "tanda kutip" in problem.pesan
+
+
+def test_blank_lines_before_the_titles_are_counted_and_passed_over(write: Write) -> None:
+    found = problems(write("\n \r\nkode_barang,qty_sistem,qty_fisik,warna\nA,1,x,1\n"))
+
+    assert places(found) == [(None, "'warna'", 3), (None, "harga_pokok", 3), (1, "qty_fisik", 4)]
 
 
 def test_a_delimiter_that_could_be_two_is_not_guessed(write: Write) -> None:
