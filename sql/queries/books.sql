@@ -110,8 +110,9 @@ ORDER BY worker_status = 'PROCESSING', id
 LIMIT 1;
 
 -- name: correctors(transaksi_id)
--- Who replaced the lines of a document (`submit --replace`); the header keeps only who submitted it first.
-SELECT DISTINCT actor FROM audit_log WHERE transaksi_id = :transaksi_id AND action = 'replace' ORDER BY actor;
+-- Who replaced the lines of a document (`submit --replace`), every time; the header keeps only who submitted it first.
+-- Which names are one person is not for a collation to say (to most of them jose and josé are).
+SELECT actor FROM audit_log WHERE transaksi_id = :transaksi_id AND action = 'replace' ORDER BY id;
 
 -- name: last_answer(transaksi_id)$
 -- What a person said last about a document that asked.
@@ -120,9 +121,27 @@ WHERE transaksi_id = :transaksi_id AND action IN ('approve', 'reject')
 ORDER BY id DESC
 LIMIT 1;
 
--- name: movements_since(codes, snapshot_utc, snapshot_foreign, earliest)
+-- name: announced_at(transaksi_id)^
+-- The latest of the instants that stand beside a document, as its sender's programs wrote them; has_attempts: whether it
+-- was tried or corrected since.
+SELECT GREATEST(h.created_at, COALESCE(MAX(s.created_at), h.created_at)) AS announced_at,
+       EXISTS (SELECT 1 FROM posting_attempts a WHERE a.transaksi_id = h.transaksi_id) AS has_attempts
+FROM so_headers_staging h
+LEFT JOIN rabbit_publish_shadow s ON s.transaksi_id = h.transaksi_id
+WHERE h.transaksi_id = :transaksi_id
+GROUP BY h.id, h.transaksi_id, h.created_at;
+
+-- name: told_before(transaksi_id)
+-- What every attempt said first; problems of the whole document come before those of its lines.
+SELECT JSON_UNQUOTE(JSON_EXTRACT(problems, '$[0].pesan')) AS one, JSON_UNQUOTE(JSON_EXTRACT(problems, '$[1].pesan')) AS two
+FROM posting_attempts
+WHERE transaksi_id = :transaksi_id AND problems IS NOT NULL;
+
+-- name: movements_since(codes, snapshot_utc, snapshot_foreign, foreign_second, earliest)
 -- Stock-card rows of these warehouses entered after a count was frozen. Our own rows are UTC, those of other programs
--- stand in their zone, so the instant comes in both; the earlier of the two bounds the index range.
+-- stand in their zone, so the instant comes in both; `earliest` bounds the index range. A row of ours is stamped when
+-- it is written and seen when its posting commits, whose last words are those of its job: a posting that ended after
+-- the snapshot was not seen by it. A row without fractions was stamped by a clock of whole seconds, somewhere in its.
 SELECT k.id, k.kode_barang, k.lot, k.gudang_kode, k.nomer_nota,
        (k.posting_id IS NOT NULL OR k.sumber = 'OPNAME'
         OR EXISTS (SELECT 1 FROM so_headers_staging h WHERE h.nomer_nota = k.nomer_nota)) AS is_opname,
@@ -130,13 +149,31 @@ SELECT k.id, k.kode_barang, k.lot, k.gudang_kode, k.nomer_nota,
 FROM kartu_stok k
 WHERE k.gudang_kode IN :codes
   AND k.created_at > :earliest
-  AND ((k.posting_id IS NOT NULL AND k.created_at > :snapshot_utc)
-       OR (k.posting_id IS NULL AND k.created_at > :snapshot_foreign))
+  AND ((k.posting_id IS NOT NULL
+        AND (k.created_at > :snapshot_utc
+             OR EXISTS (SELECT 1 FROM posting_sets p JOIN rabbit_publish_shadow s ON s.id = p.shadow_id
+                        WHERE p.id = k.posting_id AND s.worker_status = 'COMPLETED' AND s.worker_at > :snapshot_utc)))
+       OR (k.posting_id IS NULL
+           AND (k.created_at > :snapshot_foreign
+                OR (k.created_at = :foreign_second AND k.created_at < :snapshot_foreign))))
 ORDER BY k.id;
 
 -- name: hold_accounting_document(transaksi_id)^
 -- The accounting document as it stands, unchanged until the transaction ends: the posting refers to it.
 SELECT nomer_nota, jenis, tanggal_wib, gudang_kode FROM transaksi WHERE id = :transaksi_id LOCK IN SHARE MODE;
+
+-- name: lock_accounting_document(transaksi_id)^
+-- The same, before it is written over.
+SELECT nomer_nota, jenis, tanggal_wib, gudang_kode FROM transaksi WHERE id = :transaksi_id FOR UPDATE;
+
+-- name: number_stands(transaksi_id)$
+-- Whether a number is in use.
+SELECT 1 FROM transaksi WHERE id = :transaksi_id;
+
+-- name: type_of_numbers()$
+-- What the column of the numbers can hold; an adopted table may have a smaller one.
+SELECT column_type FROM information_schema.columns
+WHERE table_schema = DATABASE() AND table_name = 'transaksi' AND column_name = 'id';
 
 -- name: put_accounting_document(transaksi_id, nomer_nota, jenis, tanggal_wib, gudang_kode)!
 -- Written once per attempt; the existing application may have written it before.

@@ -295,8 +295,9 @@ WHERE s.nomer_nota = :nomer_nota AND (:since IS NULL OR s.tanggal_wib >= :since)
 ORDER BY s.kode_barang, s.lot, s.gudang_kode, s.tanggal_wib, s.id
 LIMIT :at_most;
 
--- name: standing_postings(since, until, nomer_nota)
--- Postings that nobody has reversed, with the header's instants as they were written.
+-- name: standing_postings(since, until, nomer_nota, posted_since)
+-- Postings that nobody has reversed, with the header's instants as they were written. since, until: days they are dated;
+-- posted_since: when they were posted (UTC).
 SELECT p.id AS posting_id, p.nomer_nota AS nota, p.created_at AS posted_at, t.tanggal_wib, h.id, h.transaksi_id,
        h.nomer_nota, h.gudang_kode, h.tanggal_opname, h.tanggal_posting, h.snapshot_at, h.otorisasi_level,
        h.diotorisasi_oleh, h.diotorisasi_at, h.dibuat_oleh, h.zona_waktu, h.created_at
@@ -308,6 +309,7 @@ WHERE p.jenis = 'POSTING'
   AND (:since IS NULL OR t.tanggal_wib >= :since)
   AND (:until IS NULL OR t.tanggal_wib < :until)
   AND (:nomer_nota IS NULL OR p.nomer_nota = :nomer_nota)
+  AND (:posted_since IS NULL OR p.created_at >= :posted_since)
 ORDER BY t.tanggal_wib, p.id;
 
 -- name: posted_warehouses(transaksi_id, gudang_kode)
@@ -316,12 +318,14 @@ SELECT DISTINCT gudang_kode
 FROM transaksi_values
 WHERE transaksi_id = :transaksi_id AND (:gudang_kode IS NULL OR gudang_kode = :gudang_kode);
 
--- name: late_candidates(codes, snapshot_foreign, snapshot_wib, kode_barang, lot)
--- Movements of other modules in these warehouses that were entered after a snapshot and are dated at or before it.
+-- name: late_candidates(codes, snapshot_foreign, foreign_second, snapshot_wib, kode_barang, lot)
+-- Movements of other modules in these warehouses that were entered after a snapshot (as `movements_since` has it) and
+-- are dated at or before it.
 SELECT k.id, k.kode_barang, k.lot, k.gudang_kode, k.nomer_nota, k.sumber, k.tanggal_wib, k.created_at, k.masuk,
        k.keluar, k.nilai
 FROM kartu_stok k
-WHERE k.gudang_kode IN :codes AND k.created_at > :snapshot_foreign AND k.tanggal_wib <= :snapshot_wib
+WHERE k.gudang_kode IN :codes AND k.tanggal_wib <= :snapshot_wib
+  AND (k.created_at > :snapshot_foreign OR (k.created_at = :foreign_second AND k.created_at < :snapshot_foreign))
   AND k.posting_id IS NULL AND k.sumber <> 'OPNAME'
   AND NOT EXISTS (SELECT 1 FROM so_headers_staging h WHERE h.nomer_nota = k.nomer_nota)
   AND (:kode_barang IS NULL OR k.kode_barang = :kode_barang)

@@ -10,19 +10,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from everest.audit.finding import QUERIES, Auditor, Finding, finding
-from everest.opname.document import wib
 
 
 def entered_late(auditor: Auditor) -> Iterator[Finding]:
-    """Against postings that stand, of the lookback. One that was entered between snapshot and posting is left out where
+    """Against postings that stand and were posted within the lookback, whenever they are dated. One that was entered between snapshot and posting is left out where
     a person approved the document knowing it."""
     from everest.reports import late
     from everest.reports.shape import Filters, Source
 
     names = [column.name for column in late.COLUMNS]
     with auditor.open() as tx:
-        since = wib(auditor.since or tx.now - auditor.settings.lookback).date()
-        for values in late.rows(Source(tx.conn, tx.settings, tx.now), Filters(since=since)):
+        since = auditor.since or tx.now - auditor.settings.lookback
+        for values in late.rows(Source(tx.conn, tx.settings, tx.now), Filters(), since):
             row: dict[str, Any] = dict(zip(names, values, strict=True))
             if row["dicatat_setelah"] == "posting" or not QUERIES.was_approved(tx.conn, posting_id=row["posting_id"]):
                 pesan = (

@@ -20,7 +20,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 from everest.errors import Conflict, DocumentRefused, DuplicateKey, Problem, TransientDatabaseError
 from everest.intake.numbers import next_number
 from everest.intake.submission import Authority, Submission, fingerprint
-from everest.opname.count import OPNAME
+from everest.opname.count import OPNAME, number_problems
 from everest.opname.document import DECIMAL_COLUMNS, LINE_COLUMNS
 from everest.opname.workflow import POST_OPNAME
 from everest.settings import Settings
@@ -99,7 +99,7 @@ def submit(tx: UnitOfWork, submission: Submission, authority: Authority) -> Subm
     earlier = find_earlier(tx.conn, submission, tx.settings)
     if earlier is not None:
         return earlier
-    _check(submission, tx.now)
+    _check(tx, submission)
     chunks = list(line_chunks(submission))  # before the first lock: whoever waits for us waits for MySQL only
     transaksi_id = submission.transaksi_id
     if transaksi_id is None:
@@ -190,13 +190,13 @@ def audit(
     )
 
 
-def _check(submission: Submission, now: datetime) -> None:
-    problems = []
+def _check(tx: UnitOfWork, submission: Submission) -> None:
+    problems = number_problems(tx.books, submission.transaksi_id)
     if submission.gudang_kode is None:
         problems.append(Problem(None, "gudang_kode", "gudang dokumen kosong"))
     if submission.tanggal_opname is None:
         problems.append(Problem(None, "tanggal_opname", "tanggal opname kosong"))
-    if submission.snapshot_at is not None and submission.snapshot_at > now:
+    if submission.snapshot_at is not None and submission.snapshot_at > tx.now:
         # No movement can be entered after it, so nothing would ever look stale.
         problems.append(Problem(None, "snapshot_at", f"snapshot {submission.snapshot_at} ada di masa depan"))
     if problems:

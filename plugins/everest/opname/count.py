@@ -6,7 +6,7 @@ of them refuses, the others refuse. pandas is imported inside (through `variance
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -86,28 +86,40 @@ def read(books: Books, transaksi_id: int) -> Counted:
     return Counted(header, books)
 
 
+def number_problems(books: Books, transaksi_id: int | None) -> list[Problem]:
+    """Whether a number that the document brings along would end all numbering."""
+    if transaksi_id is None or books.number_is_safe(transaksi_id):
+        return []
+    text = f"{transaksi_id} terlalu besar: sesudahnya hampir tidak ada nomor transaksi lagi untuk siapa pun"
+    return [Problem(None, "transaksi_id", text)]
+
+
 def check_document(books: Books, header: Header, lines: DataFrame) -> list[Problem]:
     """Every problem that step 1 would find, for a document that is not stored yet (`submit --check`)."""
     from everest.opname import variance
 
     effective = document.with_header_warehouse(header, lines)
     references = books.references(header, _warehouses(header, effective))
-    problems = document.validate(header, effective, references)
+    problems = [*number_problems(books, header.transaksi_id), *document.validate(header, effective, references)]
     problems += variance.compute_variance(effective).problems
     return [*problems, *document.period_problems(header, books.closed_periods(_periods(header)))]
 
 
-def checked(books: Books, counted: Counted, now: datetime, again: bool = False) -> Computed:
+def checked(
+    books: Books, counted: Counted, now: datetime, again: bool = False, further_periods: Iterable[str] = ()
+) -> Computed:
     """The computed document, or DocumentRefused with every problem at once. `again`: an earlier step found this very
-    content valid; looks at what may have changed around it, under locks, so that it cannot before the commit."""
+    content valid; looks at what may have changed around it, under locks, so that it cannot before the commit.
+    further_periods: months to lock beside that of the document."""
     header, lines = counted.header, counted.lines
     warehouses = _warehouses(header, lines)
     periods = _periods(header)
     if again:
-        _lock(books, periods, warehouses)
+        _lock(books, (*periods, *further_periods), warehouses)
     references = books.references(header, warehouses)
     data_problems = [
-        *freshness.future_problems(header, now),
+        *freshness.future_problems(header, now, books.known(header)),
+        *([] if again else number_problems(books, header.transaksi_id)),
         *document.validate(header, lines, references, is_known_valid=again),
         *counted.variance.problems,
     ]
@@ -130,19 +142,26 @@ def checked(books: Books, counted: Counted, now: datetime, again: bool = False) 
 
 
 def checked_again(
-    books: Books, counted: Counted, input_hash: str, summary: Summary | None, now: datetime
+    books: Books,
+    counted: Counted,
+    input_hash: str,
+    summary: Summary | None,
+    now: datetime,
+    further_periods: Iterable[str] = (),
 ) -> Computed | None:
     """`checked` again, under locks, for the content that step 1 found valid; None if it is another by now.
 
+    further_periods: months that the posting touches beside its own; locked with it, in one order for all.
     summary: what step 1 found out about it. Where nothing around the document speaks against it, that is all there is
     to know and no line is read; otherwise the lines are, to say which of them it is about.
     """
     if not counted.has(input_hash):
         return None
-    computed = None if summary is None else _undisturbed(books, counted.header, input_hash, summary, now)
+    months = tuple(further_periods)
+    computed = None if summary is None else _undisturbed(books, counted.header, input_hash, summary, now, months)
     if computed is not None:
         return computed
-    return checked(books, counted, now, again=True) if hash_of(counted) == input_hash else None
+    return checked(books, counted, now, True, months) if hash_of(counted) == input_hash else None
 
 
 def values_stand(books: Books, counted: Counted, input_hash: str, summary: Summary) -> bool:
@@ -156,15 +175,17 @@ def values_stand(books: Books, counted: Counted, input_hash: str, summary: Summa
     return hash_of(counted) == input_hash and books.values_match(header, counted.values)
 
 
-def _undisturbed(books: Books, header: Header, input_hash: str, summary: Summary, now: datetime) -> Computed | None:
+def _undisturbed(
+    books: Books, header: Header, input_hash: str, summary: Summary, now: datetime, further_periods: Sequence[str]
+) -> Computed | None:
     """The document of this summary if every check of `checked` is quiet, None if one has something to say."""
     warehouses = sorted({*summary.warehouses, header.gudang_kode})
     periods = _periods(header)
-    _lock(books, periods, warehouses)
+    _lock(books, (*periods, *further_periods), warehouses)
     references = books.references(header, warehouses)
     policy = books.limits(header.gudang_kode)
     is_quiet = (
-        not freshness.future_problems(header, now)
+        not freshness.future_problems(header, now, books.known(header))
         and document.still_valid(header, references, summary.warehouses, summary.has_free_variance)
         and not document.period_problems(header, books.closed_periods(periods))
         and freshness.are_daily_business(header, books.movements_since(header.snapshot_at, warehouses))
@@ -175,14 +196,14 @@ def _undisturbed(books: Books, header: Header, input_hash: str, summary: Summary
 
 
 def _lock(books: Books, periods: Sequence[str], warehouses: Sequence[str]) -> None:
-    for period in periods:
+    for period in sorted(set(periods)):
         books.lock_period(period)
     books.lock_warehouses(warehouses)
 
 
 def _periods(header: Header) -> list[str]:
-    """The month the document posts in; none before somebody authorised it, which is a problem of its own."""
-    if header.diotorisasi_at is None:
+    """The month the document posts in; none where neither an authorisation nor a posting date says so."""
+    if not document.has_instant(header):
         return []
     return [document.period_of(document.posting_instant(header))]
 

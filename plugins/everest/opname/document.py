@@ -67,7 +67,8 @@ def posting_instant(header: Header) -> datetime:
     return wib(header.diotorisasi_at).replace(microsecond=0)
 
 
-def _has_instant(header: Header) -> bool:
+def has_instant(header: Header) -> bool:
+    """Whether `posting_instant` can tell it."""
     return header.tanggal_posting is not None or header.diotorisasi_at is not None
 
 
@@ -78,7 +79,7 @@ def period_of(instant: datetime) -> str:
 
 def period_problems(header: Header, closed_periods: frozenset[str]) -> list[Problem]:
     """Whether the month of the posting instant is closed. Nothing to say about a document without an instant."""
-    if not _has_instant(header):
+    if not has_instant(header):
         return []
     instant = posting_instant(header)
     period = period_of(instant)
@@ -132,7 +133,7 @@ def input_hash_of(header: Header, digest: str, jenis: str) -> str:
         header.nomer_nota,
         jenis,
         header.gudang_kode,
-        posting_instant(header).isoformat() if _has_instant(header) else None,
+        posting_instant(header).isoformat() if has_instant(header) else None,
         snapshot_utc,
         digest,
     ]

@@ -49,6 +49,15 @@ class LateMovement(NamedTuple):
         return [self.id, self.kode_barang, self.lot, self.gudang_kode, self.nomer_nota, dated, *amounts]
 
 
+class Known(NamedTuple):
+    """What the books remember of a document. announced_at: when it was sent, by the latest of the instants that stand
+    beside it (aware); None once it was tried, because what it says now may be newer. told: the first problems of every
+    attempt, as sentences."""
+
+    announced_at: datetime | None
+    told: tuple[str, ...] = ()
+
+
 class _Movement(NamedTuple):
     id: int
     nota: str | None
@@ -56,13 +65,38 @@ class _Movement(NamedTuple):
     tanggal_wib: datetime
 
 
-def future_problems(header: Header, now: datetime) -> list[Problem]:
-    """A snapshot that has not come yet: no movement can have been entered after it, so nothing would ever look stale.
-    Most likely the sender's clock or zone is wrong. `now`: aware, the database's clock."""
-    if header.snapshot_at <= now + CLOCKS_DIFFER:
-        return []
-    text = f"snapshot {wib(header.snapshot_at):%Y-%m-%d %H:%M:%S} WIB ada di masa depan; jam atau zona pengirim salah"
-    return [Problem(None, "snapshot_at", text)]
+def future_problems(header: Header, now: datetime, known: Known) -> list[Problem]:
+    """Instants of the header that had not come yet when the document said so first; most likely the sender's clock or
+    zone is wrong. After a snapshot in the future no movement can have been entered, so nothing would ever look stale;
+    an authorisation in the future posts in another month.
+
+    Waiting makes neither true: an instant that was refused once is refused however late the document is run again, and
+    one that lies behind the announcement is refused however late it is run first. now: aware, the database's clock.
+    """
+    announced = known.announced_at or now
+    return [
+        *_future_problem("snapshot_at", "snapshot", header.snapshot_at, now, announced, known),
+        # A document may be announced before it is authorised.
+        *_future_problem("diotorisasi_at", "otorisasi", header.diotorisasi_at, now, now, known),
+    ]
+
+
+def _future_problem(
+    kolom: str, what: str, given: datetime | None, now: datetime, announced: datetime, known: Known
+) -> Iterator[Problem]:
+    if given is None:
+        return
+    # How an attempt remembers which instant it refused: these words begin its sentence, in every release.
+    claim = f"{what} {wib(given):%Y-%m-%d %H:%M:%S} WIB ada di masa depan"
+    if given > now + CLOCKS_DIFFER:
+        since = ""
+    elif any(sentence.startswith(claim) for sentence in known.told):
+        since = " ketika dokumen ini pertama diperiksa"
+    elif given > announced + CLOCKS_DIFFER:
+        since = f" ketika dokumen ini dikirim ({wib(announced):%Y-%m-%d %H:%M:%S} WIB)"
+    else:
+        return
+    yield Problem(None, kolom, f"{claim}{since}; jam atau zona pengirim salah")
 
 
 def stale_problems(header: Header, lines: DataFrame, movements: DataFrame) -> list[Problem]:
@@ -123,7 +157,9 @@ def are_daily_business(header: Header, movements: DataFrame) -> bool:
 
 
 def _is_of_another_count(header: Header) -> Callable[[_Movement], bool]:
-    return lambda movement: movement.is_opname and movement.nota != header.nomer_nota
+    # As MySQL compares them: an older worker may have written the nota with blanks behind it.
+    own = header.nomer_nota.rstrip(" ")
+    return lambda movement: movement.is_opname and (movement.nota or "").rstrip(" ") != own
 
 
 def _is_late(header: Header) -> Callable[[_Movement], bool]:

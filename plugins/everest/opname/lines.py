@@ -6,6 +6,7 @@ out as plain lists and does not import pandas itself, so whoever parses DAG file
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,13 @@ POSTED_COLUMNS = tuple(name for name in LINE_COLUMNS if name not in ("satuan", "
 """Those of them that decide what is posted; a step reads no others."""
 
 DECIMAL_COLUMNS = {"qty_sistem": QTY, "qty_fisik": QTY, "harga_pokok": COST}
+
+# Code points that are drawn as nothing although they count as printable: Unicode's Default_Ignorable_Code_Point
+# (fillers, joiners, variation selectors, tags), and the Braille blank.
+_DRAWN_AS_NOTHING = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 _NULL_KINDS = frozenset({"NoneType", "NAType", "NaTType"})  # by name: pandas is not imported here
 
 
@@ -73,13 +81,15 @@ def are_plain(codes: list[Any], *, may_be_empty: bool) -> bool:
         text = "".join(codes)
     except TypeError:  # a NULL
         return False
-    return text.isprintable() and " " not in text and (may_be_empty or all(codes))
+    is_seen = text.isprintable() and (text.isascii() or not _DRAWN_AS_NOTHING.search(text))
+    return is_seen and " " not in text and (may_be_empty or all(codes))
 
 
 def code_flaw(code: str | None) -> str | None:
     """What is wrong with a code as a key, or None. Spaces inside are fine; white space of any kind at an edge is not
     (the database pads with spaces, so 'A1' and 'A1 ' would meet as one key), nor is a character nobody can see:
-    control characters, zero-width and direction marks, line separators. 'A1' followed by U+200B looks like A1."""
+    control characters, zero-width and direction marks, line separators, fillers, variation selectors. 'A1' followed by
+    U+200B looks like A1."""
     if code is None or code == "":
         return "kosong"
     if code[0].isspace() or code[-1].isspace():
@@ -87,5 +97,13 @@ def code_flaw(code: str | None) -> str | None:
     if not code.isprintable():
         for character in code:
             if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp"):
-                return f"{code!r} mengandung karakter yang tidak terlihat (U+{ord(character):04X})"
+                return _unseen(repr(code), character)
+    if not code.isascii():
+        drawn_as_nothing = _DRAWN_AS_NOTHING.search(code)
+        if drawn_as_nothing:
+            return _unseen(ascii(code), drawn_as_nothing[0])
     return None
+
+
+def _unseen(shown: str, character: str) -> str:
+    return f"{shown} mengandung karakter yang tidak terlihat (U+{ord(character):04X})"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from everest.errors import Problem
 from everest.opname.approval import ApprovalRules
 from everest.opname.document import Header, References
+from everest.opname.freshness import Known
 from everest.opname.journal import JournalRow
 from everest.opname.stock_card import CardTotals
 from everest.workflow.ticket import Decision
@@ -36,6 +37,16 @@ class PostingSet:
     baris_selisih: int
     jenis: str = "POSTING"
     dibalik_oleh: str | None = None
+
+
+@dataclass(frozen=True)
+class AccountingDocument:
+    """A row of `transaksi` as it stands; another program may have written it. tanggal_wib: naive WIB."""
+
+    nomer_nota: str | None
+    jenis: str | None
+    tanggal_wib: datetime | None
+    gudang_kode: str | None
 
 
 @dataclass(frozen=True)
@@ -112,12 +123,25 @@ class Books(Protocol):
         """Whether the last answer that a person gave about this document was a no."""
         ...
 
+    def known(self, header: Header) -> Known:
+        """What is remembered of this document from before."""
+        ...
+
     def movements_since(self, snapshot_at: datetime, warehouses: Iterable[str]) -> DataFrame: ...
 
     def posting_of(self, nomer_nota: str, transaksi_id: int) -> PostingSet | None: ...
 
     def job_of_older_system(self, nomer_nota: str) -> OlderJob | None:
         """The job of this nota that an older system completed without a posting set, or is at work on."""
+        ...
+
+    def accounting_document(self, transaksi_id: int) -> AccountingDocument | None:
+        """What stands under this number, locked until the transaction ends."""
+        ...
+
+    def number_is_safe(self, transaksi_id: int) -> bool:
+        """Whether the counter of table `transaksi` can go on behind this number: it continues from the largest one, and
+        at the end of its column nobody gets a number any more. One that stands there already does no further harm."""
         ...
 
     def write_values(self, header: Header, jenis: str, instant: datetime, values: DataFrame) -> list[str]:

@@ -6,6 +6,7 @@ How a document is read and judged: `count`. Airflow parses the DAG file that nam
 
 from __future__ import annotations
 
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -14,7 +15,7 @@ from everest.opname import approval, document, journal, stock_card
 from everest.opname.amounts import ZERO_MONEY
 from everest.opname.count import OPNAME, Counted, checked, checked_again, hash_of, read, values_stand
 from everest.opname.document import Header, wib
-from everest.opname.ports import Books, Leftovers, PostingSet, Step
+from everest.opname.ports import AccountingDocument, Books, Leftovers, PostingSet, Step
 from everest.opname.stock_card import CardTotals
 from everest.opname.summary import Summary
 
@@ -34,9 +35,11 @@ def compute_variance(state: dict[str, Any], step: Step) -> dict[str, Any]:
     settled = _settled(books, counted)
     if settled is not None:
         return {"input_hash": hash_of(counted), **settled}
-    computed = checked(books, counted, step.now)
     header = counted.header
-    warnings = books.write_values(header, OPNAME, document.posting_instant(header), counted.values)
+    stands = _accounting_document(books, header, is_ours=state.get("input_hash") is not None)
+    computed = checked(books, counted, step.now)
+    instant = document.posting_instant(header)
+    warnings = [*_differences(stands, header, instant), *books.write_values(header, OPNAME, instant, counted.values)]
     rules = books.approval_rules()
     kept = state.get(APPROVAL)
     if kept is not None and books.was_refused(header.transaksi_id):
@@ -65,6 +68,7 @@ def clean_duplicate_notas(state: dict[str, Any], step: Step) -> dict[str, Any]:
         return {}
     leftovers = _leftovers(books, counted.header)
     return {
+        "sisa_bulan": sorted(leftovers.periods),
         "sisa_jurnal": list(leftovers.journal_ids),
         "sisa_kartu_stok": list(leftovers.stock_card_ids),
         "sisa_sidik": leftovers.fingerprint,
@@ -83,14 +87,15 @@ def post_jurnal(state: dict[str, Any], step: Step) -> dict[str, Any]:
     if settled is not None:
         return settled
     header, input_hash = counted.header, state.get("input_hash") or ""
-    computed = checked_again(books, counted, input_hash, Summary.of_state(state), step.now)
+    months = state.get("sisa_bulan") or ()
+    computed = checked_again(books, counted, input_hash, Summary.of_state(state), step.now, months)
     if computed is None or not approval.covers(state.get(APPROVAL), computed.surprise):
         return {"_next_step": compute_variance.__name__}
     summary = computed.summary
     if not values_stand(books, counted, input_hash, summary):
         return {"_next_step": compute_variance.__name__}
     leftovers = _leftovers(books, header)
-    if leftovers.fingerprint != state.get("sisa_sidik"):
+    if leftovers.fingerprint != state.get("sisa_sidik") or not leftovers.periods <= set(months):
         return {"_next_step": clean_duplicate_notas.__name__}
 
     instant, accounts = document.posting_instant(header), computed.accounts
@@ -168,6 +173,38 @@ def _settled(books: Books, counted: Counted) -> dict[str, Any] | None:
         "baris_selisih": 0,
     }
     return {"posting_id": None, "_response": answer}
+
+
+def _accounting_document(books: Books, header: Header, is_ours: bool) -> AccountingDocument | None:
+    """What stands under the document's number. Raises 409 when it is somebody else's: that is never written over.
+    is_ours: this step has written it before, so whoever changed it changed ours."""
+    stands = books.accounting_document(header.transaksi_id)
+    # As MySQL compares them, blanks at the end count for nothing; a program may give the number before the nota.
+    nota = "" if stands is None else (stands.nomer_nota or "").rstrip(" ")
+    if stands is None or is_ours or nota in ("", header.nomer_nota.rstrip(" ")):
+        return stands
+    raise DocumentRefused(
+        f"transaksi {header.transaksi_id} adalah {stands.jenis} {nota}, bukan nota {header.nomer_nota}; nomor transaksi"
+        " ini tidak bisa dipakai",
+        code=409,
+    )
+
+
+def _differences(stands: AccountingDocument | None, header: Header, instant: datetime) -> list[str]:
+    """Warnings about what the accounting document said and will not say any more."""
+    if stands is None:
+        return []
+    pairs = (
+        ("nomer_nota", stands.nomer_nota, header.nomer_nota),
+        ("jenis", stands.jenis, OPNAME),
+        ("gudang_kode", stands.gudang_kode, header.gudang_kode),
+        ("tanggal_wib", stands.tanggal_wib, instant),
+    )
+    return [
+        f"dokumen akuntansi yang sudah ada berbeda di {name}: {old} menjadi {new}"
+        for name, old, new in pairs
+        if old not in (None, "", new)
+    ]
 
 
 def _conflict_sentence(header: Header, posted: PostingSet) -> str:

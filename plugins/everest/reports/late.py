@@ -8,7 +8,7 @@ are looked for first, and only then whether it counted their items.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 
 from everest.opname.document import wib
@@ -42,10 +42,12 @@ COLUMNS = (
 ITEMS_PER_QUERY = 1_000
 
 
-def rows(source: Source, filters: Filters) -> Iterator[Row]:
-    """By nota, then by date of the movement."""
+def rows(source: Source, filters: Filters, posted_since: datetime | None = None) -> Iterator[Row]:
+    """By nota, then by date of the movement. posted_since: only against what was posted since then (aware), whenever it
+    is dated."""
     wanted = filters.as_parameters("since", "until", "nomer_nota")
-    for posting in list(_QUERIES.standing_postings(source.conn, **wanted)):
+    posted = None if posted_since is None else posted_since.astimezone(UTC).replace(tzinfo=None)
+    for posting in list(_QUERIES.standing_postings(source.conn, posted_since=posted, **wanted)):
         yield from _late(source, filters, posting)
 
 
@@ -60,11 +62,13 @@ def _late(source: Source, filters: Filters, posting: Mapping[str, Any]) -> Itera
     ]
     if not warehouses:
         return
+    snapshot_foreign = snapshot_at.astimezone(zone).replace(tzinfo=None)
     candidates = list(
         _QUERIES.late_candidates(
             source.conn,
             codes=warehouses,
-            snapshot_foreign=snapshot_at.astimezone(zone).replace(tzinfo=None),
+            snapshot_foreign=snapshot_foreign,
+            foreign_second=snapshot_foreign.replace(microsecond=0),
             snapshot_wib=snapshot_wib,
             **filters.as_parameters("kode_barang", "lot"),
         )

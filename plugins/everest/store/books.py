@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +20,13 @@ from everest.opname import fingerprint
 from everest.opname.amounts import MONEY
 from everest.opname.approval import ApprovalRules
 from everest.opname.document import LINE_COLUMNS, Header, References, period_of
+from everest.opname.freshness import Known
 from everest.opname.journal import Accounts, JournalRow
 from everest.opname.lines import POSTED_COLUMNS, columns, numbers
-from everest.opname.ports import Leftovers, OlderJob, PostedTotals, PostingSet
+from everest.opname.ports import AccountingDocument, Leftovers, OlderJob, PostedTotals, PostingSet
 from everest.opname.stock_card import CardTotals
 from everest.settings import Settings
+from everest.store import numbers_to_come
 from everest.store.database import Connection, last_insert_id, load_queries, typed_errors
 from everest.store.frames import frame_of, stored_lines
 from everest.store.headers import header_of
@@ -63,6 +65,10 @@ MOVEMENT_COLUMNS = (
     "masuk",
     "keluar",
 )
+LONGEST_POSTING = timedelta(minutes=15)
+"""From the moment a stock-card row is stamped to the commit: what is left of the longest step (ten minutes by default),
+and the wait for the lock of its run."""
+
 ARCHIVE_REASON = "diganti oleh posting yang menyelesaikan nota ini"
 MAX_WARNINGS = 20
 
@@ -143,12 +149,26 @@ class MysqlBooks:
         return ApprovalRules(self._settings.approval_timeout, self._settings.allow_self_approval)
 
     def correctors(self, transaksi_id: int) -> tuple[str, ...]:
-        return tuple(row["actor"] for row in _QUERIES.correctors(self._conn, transaksi_id=transaksi_id))
+        found = _QUERIES.correctors(self._conn, transaksi_id=transaksi_id)
+        return tuple(dict.fromkeys(row["actor"] for row in found))
 
     def was_refused(self, transaksi_id: int) -> bool:
         return bool(_QUERIES.last_answer(self._conn, transaksi_id=transaksi_id) == "reject")
 
     # -------------------------------------------------------------------------------------- what stands already
+
+    def known(self, header: Header) -> Known:
+        row = _QUERIES.announced_at(self._conn, transaksi_id=header.transaksi_id)
+        if row is None:
+            return Known(None)
+        if row["has_attempts"]:
+            told = _ROWS.told_before(self._conn, transaksi_id=header.transaksi_id)
+            return Known(None, tuple(sentence for sentences in told for sentence in sentences if sentence))
+        at = row["announced_at"]
+        if at is None:  # a zero date of an application with an empty sql_mode
+            return Known(None)
+        # A row whose default wrote it has the zone of that session; the later of the two readings accuses nobody.
+        return Known(max(at.replace(tzinfo=zone).astimezone(UTC) for zone in (UTC, self._settings.foreign_zone)))
 
     def movements_since(self, snapshot_at: datetime, warehouses: Iterable[str]) -> DataFrame:
         utc = _naive(snapshot_at)
@@ -158,7 +178,8 @@ class MysqlBooks:
             codes=sorted(set(warehouses)),
             snapshot_utc=utc,
             snapshot_foreign=foreign,
-            earliest=min(utc, foreign),
+            foreign_second=foreign.replace(microsecond=0),
+            earliest=min(utc, foreign) - LONGEST_POSTING,
         )
         return frame_of(_all(rows), MOVEMENT_COLUMNS)
 
@@ -171,6 +192,13 @@ class MysqlBooks:
         return None if row is None else OlderJob(**row)
 
     # ----------------------------------------------------------------------------------------- computed lines
+
+    def accounting_document(self, transaksi_id: int) -> AccountingDocument | None:
+        row = _QUERIES.lock_accounting_document(self._conn, transaksi_id=transaksi_id)
+        return None if row is None else AccountingDocument(**row)
+
+    def number_is_safe(self, transaksi_id: int) -> bool:
+        return numbers_to_come.is_safe(self._conn, transaksi_id)
 
     def write_values(self, header: Header, jenis: str, instant: datetime, values: DataFrame) -> list[str]:
         warnings = self._differences(header, values)

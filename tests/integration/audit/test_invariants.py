@@ -505,6 +505,22 @@ def test_only_postings_since_a_day_are_looked_at_when_asked(books: Books) -> Non
     assert [finding.detail["posting_id"] for finding in report.findings] == [str(new)]
 
 
+def test_what_was_posted_lately_is_looked_at_whenever_it_is_dated(books: Books) -> None:
+    """A count of last month, posted today: what comes in late against it is no less late."""
+    snapshot = datetime.now(UTC) - timedelta(days=41)
+    dated = (snapshot + timedelta(days=1)).astimezone(builders.WIB).date()
+    document = books.post(Line("TELAT"), snapshot_at=snapshot, tanggal_posting=dated)
+    earlier = (snapshot - timedelta(hours=2)).astimezone(builders.WIB).replace(tzinfo=None)
+    later = datetime.now(UTC) + timedelta(seconds=1)
+    builders.movement(books.conn, "TELAT", masuk="4", tanggal_wib=earlier, created_at=later)
+
+    (found,) = books.audit("no_movement_entered_late").findings
+    assert found.detail["nomer_nota"] == document.nomer_nota
+
+    books.run("UPDATE posting_sets SET created_at = created_at - INTERVAL 36 DAY")
+    assert books.audit("no_movement_entered_late").findings == ()
+
+
 def stored(books: Books) -> list[dict[str, Any]]:
     return builders.rows(books.conn, "SELECT * FROM audit_findings ORDER BY id")
 

@@ -298,6 +298,23 @@ def test_nobody_decides_about_their_own_document(walker: Walker, connection: Any
     approve(walker, waiting.nomer_nota, who="budi")  # who authorised the count is another person
 
 
+def test_two_people_whose_names_a_collation_takes_for_one_are_two_of_whom_neither_decides(
+    walker: Walker, connection: Any, waiting: Document
+) -> None:
+    for actor in ("jose", "josé", "JOSE"):
+        columns = {"transaksi_id": waiting.transaksi_id, "nomer_nota": waiting.nomer_nota, "action": "replace"}
+        builders.insert(connection, "audit_log", actor=actor, **columns)
+    builders.write_lines(connection, waiting.header_id, [Line("BRG-A", "10", "11", "1500.00")])
+    reject(walker, waiting.nomer_nota)
+    assert walker.post(waiting.shadow_id) == "FAILED"
+    assert rerun(walker, waiting) == "WAITING"
+
+    for who in ("jose", "josé", "JOSÉ"):
+        with pytest.raises(Forbidden, match="orang lain"):
+            approve(walker, waiting.nomer_nota, who=who)
+    approve(walker, waiting.nomer_nota, who="josë")
+
+
 def test_where_nobody_says_who_submitted_the_one_who_authorised_may_not_decide(walker: Walker, connection: Any) -> None:
     document = surprising(connection, dibuat_oleh=None)
     assert walker.post(document.shadow_id) == "WAITING"

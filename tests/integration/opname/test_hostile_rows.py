@@ -4,7 +4,7 @@ with its reason, and nothing wrong gets into the books.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -12,6 +12,7 @@ import pytest
 
 from everest.errors import MAX_PROBLEMS_BYTES
 from everest.settings import MysqlUrl, Settings
+from ingest_consumer import shadow as jobs
 from tests import builders
 from tests.builders import Line
 from tests.integration.opname.walk import Walker
@@ -19,7 +20,7 @@ from tests.integration.opname.walk import Walker
 NOON = datetime(2026, 3, 10, 5, 0, tzinfo=UTC)  # 12:00 WIB
 
 
-def set_header(connection: Any, header_id: int, column: str, value: str) -> None:
+def set_header(connection: Any, header_id: int, column: str, value: str | None) -> None:
     with connection.cursor() as cursor:
         cursor.execute(f"UPDATE so_headers_staging SET {column} = %s WHERE id = %s", (value, header_id))
     connection.commit()
@@ -89,6 +90,179 @@ def test_a_snapshot_in_the_future_is_refused_because_nothing_would_ever_look_sta
     row = builders.shadow(connection, document.shadow_id)
     assert [(error["baris"], error["kolom"]) for error in row["response"]["errors"]] == [(None, "snapshot_at")]
     assert "masa depan" in row["error"]
+
+
+def hours_pass(connection: Any, *, since_announced: timedelta) -> None:
+    """The document was written and announced so long ago."""
+    with connection.cursor() as cursor:
+        for table in ("so_headers_staging", "rabbit_publish_shadow"):
+            back = since_announced.total_seconds()
+            cursor.execute(f"UPDATE {table} SET created_at = created_at - INTERVAL %s SECOND", (back,))
+    connection.commit()
+
+
+@pytest.mark.parametrize("column", ["snapshot_at", "diotorisasi_at"])
+@pytest.mark.parametrize("corrected", ["nothing", "a line"])
+def test_what_was_refused_as_in_the_future_is_refused_again_when_that_hour_has_come(
+    walker: Walker, connection: Any, column: str, corrected: str
+) -> None:
+    """The application writes WIB and says it is UTC. Seven hours later the instant is past, and no truer."""
+    now = datetime.now(UTC)
+    instants = {"snapshot_at": now - timedelta(hours=1), "diotorisasi_at": now} | {column: now + timedelta(seconds=62)}
+    document = builders.document(connection, **instants)
+    assert walker.post(document.shadow_id) == "FAILED"
+    # Instead of waiting: what the attempt refused has come meanwhile.
+    told = f"REPLACE(problems, '{instants[column].astimezone(builders.WIB):%H:%M:%S}', '{{}}')"
+    past = now - timedelta(minutes=2)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"UPDATE posting_attempts SET problems = {told.format(f'{past.astimezone(builders.WIB):%H:%M:%S}')}"
+        )
+    set_header(connection, document.header_id, column, str(builders.utc(past)))
+    if corrected == "a line":
+        builders.write_lines(connection, document.header_id, [Line("A")])
+
+    jobs.rerun(connection, document.shadow_id, "budi")
+    connection.commit()
+    assert walker.post(document.shadow_id) == "FAILED"
+
+    row = builders.shadow(connection, document.shadow_id)
+    assert (row["error_code"], [one["kolom"] for one in row["response"]["errors"]]) == (422, [column])
+    assert "masa depan ketika dokumen ini pertama diperiksa" in row["response"]["errors"][0]["pesan"]
+    assert builders.books(connection) == builders.NOTHING_POSTED
+
+    set_header(connection, document.header_id, column, str(builders.utc(past - timedelta(minutes=1))))
+    jobs.rerun(connection, document.shadow_id, "budi")
+    connection.commit()
+    assert walker.post(document.shadow_id) == "COMPLETED", "another instant was never refused"
+
+
+def test_a_snapshot_behind_the_announcement_is_refused_however_late_the_document_is_run(
+    walker: Walker, connection: Any
+) -> None:
+    document = builders.document(connection, snapshot_at=datetime.now(UTC) - timedelta(hours=1))
+    hours_pass(connection, since_announced=timedelta(hours=8))
+
+    assert walker.post(document.shadow_id) == "FAILED"
+
+    (error,) = builders.shadow(connection, document.shadow_id)["response"]["errors"]
+    assert (error["kolom"], "ketika dokumen ini dikirim" in error["pesan"]) == ("snapshot_at", True)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Jakarta"])
+def test_an_announcement_whose_zone_is_not_known_for_sure_accuses_nobody(
+    database: MysqlUrl, connection: Any, zone: str
+) -> None:
+    """created_at has the zone of the session that wrote the row, or that of the program."""
+    walker = Walker(database, Settings(foreign_zone=ZoneInfo(zone)))
+    now = datetime.now(ZoneInfo(zone)).replace(tzinfo=UTC)
+    document = builders.document(connection, diotorisasi_at=now, snapshot_at=now - timedelta(minutes=5))
+
+    assert walker.post(document.shadow_id) == "COMPLETED"
+    walker.close()
+
+
+def test_a_document_that_is_counted_again_after_a_refusal_may_be_younger_than_its_announcement(
+    walker: Walker, connection: Any
+) -> None:
+    document = builders.document(connection, [Line("A", qty_fisik=None)])
+    hours_pass(connection, since_announced=timedelta(hours=8))
+    set_header(connection, document.header_id, "snapshot_at", str(builders.utc(datetime.now(UTC) - timedelta(hours=9))))
+    assert walker.post(document.shadow_id) == "FAILED"
+
+    builders.write_lines(connection, document.header_id, [Line("A")])
+    set_header(connection, document.header_id, "snapshot_at", str(builders.utc(datetime.now(UTC))))
+    jobs.rerun(connection, document.shadow_id, "budi")
+    connection.commit()
+
+    assert walker.post(document.shadow_id) == "COMPLETED"
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        {"nomer_nota": "JL-7", "jenis": "JUAL"},
+        {"nomer_nota": "SO-8", "jenis": "OPNAME"},
+    ],
+)
+def test_a_document_whose_number_is_another_documents_is_a_conflict_and_takes_nothing_from_it(
+    walker: Walker, connection: Any, theirs: dict[str, str]
+) -> None:
+    row = {"tanggal_wib": datetime(2026, 3, 1), "gudang_kode": "GD-Z", **theirs}
+    builders.insert(connection, "transaksi", id=7, **row)
+    builders.insert(
+        connection, "transaksi_values", transaksi_id=7, baris=1, kode_barang="Z", gudang_kode="GD-Z", selisih_qty=1,
+        nilai_debet=5, nilai_kredit=0,
+    )  # fmt: skip
+    document = builders.document(connection, transaksi_id=7, nomer_nota="SO-9")
+
+    assert walker.post(document.shadow_id) == "FAILED"
+
+    job = builders.shadow(connection, document.shadow_id)
+    assert job["error_code"] == 409
+    assert theirs["nomer_nota"] in job["error"] and "SO-9" in job["error"]
+    assert builders.rows(connection, "SELECT * FROM transaksi") == [{"id": 7, **row}]
+    assert builders.rows(connection, "SELECT kode_barang FROM transaksi_values") == [{"kode_barang": "Z"}]
+
+
+@pytest.mark.parametrize("nota", ["SO-9", "SO-9 ", ""])
+def test_a_document_that_another_program_has_written_differently_is_its_own_and_the_differences_are_warnings(
+    walker: Walker, connection: Any, nota: str
+) -> None:
+    builders.insert(
+        connection, "transaksi", id=7, nomer_nota=nota, jenis="SO", gudang_kode="GD-Z", tanggal_wib=datetime(2026, 3, 1)
+    )
+    builders.limits(connection, "*", batas_dokumen="1")
+    document = builders.document(connection, transaksi_id=7, nomer_nota="SO-9")
+
+    assert walker.post(document.shadow_id) == "WAITING"
+
+    reasons = builders.shadow(connection, document.shadow_id)["response"]["waiting"]["reasons"]
+    warned = [reason["pesan"] for reason in reasons if reason["kolom"] == "peringatan"]
+    assert [word for word in ("jenis", "gudang_kode", "tanggal_wib") if any(word in one for one in warned)] == [
+        "jenis",
+        "gudang_kode",
+        "tanggal_wib",
+    ]
+
+
+def test_a_closed_month_is_named_with_all_other_problems_also_where_the_authorisation_is_missing(
+    walker: Walker, connection: Any
+) -> None:
+    builders.period(connection, "2026-03")
+    document = builders.document(connection, [Line("A", qty_fisik=None)], tanggal_posting=date(2026, 3, 31))
+    set_header(connection, document.header_id, "diotorisasi_at", None)
+
+    assert walker.post(document.shadow_id) == "FAILED"
+
+    errors = builders.shadow(connection, document.shadow_id)["response"]["errors"]
+    assert [(one["baris"], one["kolom"]) for one in errors] == [
+        (None, "diotorisasi_at"),
+        (1, "qty_fisik"),
+        (None, "tanggal_posting"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("column", "largest"),
+    [("BIGINT", 2**63 - 1), ("INT", 2**31 - 1), ("INT UNSIGNED", 2**32 - 1), ("MEDIUMINT UNSIGNED", 2**24 - 1)],
+)
+def test_one_number_does_not_end_all_numbering(walker: Walker, connection: Any, column: str, largest: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER TABLE transaksi MODIFY id {column} NOT NULL AUTO_INCREMENT")
+    try:
+        document = builders.document(connection, [Line("A", qty_fisik=None)], transaksi_id=largest)
+        assert walker.post(document.shadow_id) == "FAILED"
+        errors = builders.shadow(connection, document.shadow_id)["response"]["errors"]
+        assert [one["kolom"] for one in errors] == ["transaksi_id", "qty_fisik"]
+        assert builders.rows(connection, "SELECT id FROM transaksi") == []
+
+        fitting = builders.document(connection, [Line("B")], transaksi_id=largest - largest // 5)
+        assert walker.post(fitting.shadow_id) == "COMPLETED"
+        builders.insert(connection, "transaksi", nomer_nota="SO-NEXT", jenis="OPNAME")
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE transaksi MODIFY id BIGINT NOT NULL AUTO_INCREMENT")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from everest import bootstrap
+from everest import bootstrap, periods
 from everest.errors import TransientDatabaseError
 from everest.opname.workflow import POST_OPNAME
 from everest.settings import MysqlUrl, Settings
@@ -193,6 +193,41 @@ def test_two_counts_of_one_item_cannot_both_post(
     assert builders.books(connection).postings == 1
 
 
+@pytest.mark.parametrize(
+    "snapshot", [pytest.param("before the commit", id="before"), pytest.param("after the commit", id="after")]
+)
+def test_a_posting_that_a_count_could_not_see_yet_makes_it_stale_whenever_its_rows_were_stamped(
+    walker: Walker,
+    others: Callable[[], Walker],
+    pool: ThreadPoolExecutor,
+    connection: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    snapshot: str,
+) -> None:
+    """A row is stamped when it is written and seen when its posting commits; what was frozen in between missed it."""
+    one = builders.document(connection, [Line("A")])
+    gate = hold_in(walker, monkeypatch, "insert_stock_card")
+    posting = pool.submit(walker.post, one.shadow_id)
+    assert gate.reached.wait(30)
+    frozen = datetime.now(UTC)
+    threading.Event().wait(0.1)
+    gate.open.set()
+    assert posting.result() == "COMPLETED"
+    (card,) = builders.rows(connection, "SELECT created_at FROM kartu_stok")
+    assert card["created_at"] < builders.utc(frozen), "stamped before it was frozen"
+
+    when = frozen if snapshot == "before the commit" else datetime.now(UTC)
+    two = builders.document(connection, [Line("A")], snapshot_at=when)
+    outcome = others().post(two.shadow_id)
+
+    row = builders.shadow(connection, two.shadow_id)
+    if snapshot == "before the commit":
+        assert (outcome, row["error_code"], one.nomer_nota in row["error"]) == ("FAILED", 409, True)
+        assert builders.books(connection).postings == 1
+    else:
+        assert outcome == "COMPLETED", "a count that is taken right after another one is fresh"
+
+
 def test_closing_a_month_waits_for_the_posting_that_holds_it(
     walker: Walker,
     pool: ThreadPoolExecutor,
@@ -220,6 +255,55 @@ def test_closing_a_month_waits_for_the_posting_that_holds_it(
     closing.result()
     later = builders.document(connection, [Line("B")], diotorisasi_at=BEFORE)
     assert walker.post(later.shadow_id) == "FAILED"
+
+
+def test_closing_the_month_of_a_leftover_waits_for_the_posting_that_replaces_it(
+    walker: Walker,
+    pool: ThreadPoolExecutor,
+    connection: Any,
+    database: MysqlUrl,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The document posts in March; what an earlier attempt left of it stands in January."""
+    document = builders.document(connection, [Line("A")], diotorisasi_at=BEFORE)
+    left = {"nomer_nota": document.nomer_nota, "sumber": "OPNAME", "tanggal_wib": datetime(2026, 1, 31, 12)}
+    builders.insert(connection, "jurnal", kode_akun=builders.PERSEDIAAN, debet=1, kredit=0, **left)
+    gate = hold_in(walker, monkeypatch, "insert_journal")
+    posting = pool.submit(walker.post, document.shadow_id)
+    assert gate.reached.wait(30)
+
+    def close() -> None:
+        with bootstrap.database(database, Settings()).transaction() as tx:
+            periods.close(tx, "2026-01", "rina", "tutup buku", force=True)
+
+    closing = pool.submit(close)
+    assert is_waiting(closing)
+    gate.open.set()
+    assert posting.result() == "COMPLETED"
+    closing.result()
+    assert builders.rows(connection, "SELECT tanggal_wib FROM jurnal_arsip") == [{"tanggal_wib": left["tanggal_wib"]}]
+    assert builders.rows(connection, "SELECT periode, status FROM periode_akuntansi ORDER BY 1") == [
+        {"periode": "2026-01", "status": "CLOSED"},
+        {"periode": "2026-03", "status": "OPEN"},
+    ]
+
+
+def test_a_document_whose_leftovers_an_earlier_release_found_looks_for_them_again(
+    walker: Walker, connection: Any
+) -> None:
+    """Its state does not say in which months they stand."""
+    document = builders.document(connection, [Line("A")], diotorisasi_at=BEFORE)
+    left = {"nomer_nota": document.nomer_nota, "sumber": "OPNAME", "tanggal_wib": datetime(2026, 1, 31, 12)}
+    builders.insert(connection, "jurnal", kode_akun=builders.PERSEDIAAN, debet=1, kredit=0, **left)
+
+    def forget_the_months(step: str) -> None:
+        if step == "post_jurnal":
+            with connection.cursor() as cursor:
+                cursor.execute("UPDATE workflow_runs SET state = JSON_REMOVE(state, '$.sisa_bulan') WHERE n = 1")
+            connection.commit()
+
+    assert walker.post(document.shadow_id, forget_the_months) == "COMPLETED"
+    assert len(builders.rows(connection, "SELECT id FROM jurnal_arsip")) == 1
 
 
 def test_postings_of_one_month_do_not_wait_for_each_other(

@@ -59,6 +59,14 @@ def test_rows_of_the_documents_own_nota_do_not_make_it_stale() -> None:
     assert stale_problems(HEADER, LINES, movements("71 | A | '' | GD-A | SO-1 | opname | 2026-08-14 09:00:00")) == []
 
 
+def test_rows_of_its_own_nota_that_another_program_wrote_with_blanks_behind_it_do_not_either() -> None:
+    own = movements("71 | A | '' | GD-A | SO-1 | opname | 2026-08-14 09:00:00")
+
+    assert stale_problems(HEADER, LINES, own.assign(nomer_nota=["SO-1  "])) == []
+    assert stale_problems(header(nomer_nota="SO-1 ", snapshot_at=HEADER.snapshot_at), LINES, own) == []
+    assert said(stale_problems(HEADER, LINES, own.assign(nomer_nota=[" SO-1"]))) == [(1, "qty_sistem")]
+
+
 def test_another_modules_movement_does_not_make_it_stale() -> None:
     assert stale_problems(HEADER, LINES, movements("71 | A | '' | GD-A | BELI-1 | other | 2026-08-14 09:00:00")) == []
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pandas as pd
 import pytest
 
-from everest.opname.lines import code_flaw, columns
+from everest.opname.lines import are_plain, code_flaw, columns
 
 
 def test_every_kind_of_null_that_pandas_has_comes_out_as_none() -> None:
@@ -55,8 +55,17 @@ def test_a_code_with_white_space_at_an_edge_is_flawed(code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "character", ["\x00", "\x1f", "\x7f", "\x85", "\u200b", "\u200e", "\u202e", "\ufeff", "\u2028"]
+    "character",
+    [
+        *("\x00", "\x1f", "\x7f", "\x85", "\u200b", "\u200e", "\u202e", "\ufeff", "\u2028", "\u00ad"),
+        *("\ufe0f", "\u034f", "\u3164", "\uffa0", "\u115f", "\u2800", "\u180b", "\U000e0100", "\U0001d173"),
+    ],
 )
 def test_a_code_with_a_character_that_nobody_sees_is_flawed_wherever_it_stands(character: str) -> None:
     for code in (f"A{character}1", f"{character}A1", f"A1{character}"):
         assert code_flaw(code)
+        assert not are_plain(["B", code], may_be_empty=False), "told from all codes at once"
+
+
+def test_codes_of_other_alphabets_are_plain() -> None:
+    assert are_plain(["Å-Ⅷ", "部品", "é", "🙂"], may_be_empty=False)
