@@ -13,8 +13,8 @@ from everest.audit.finding import QUERIES, Auditor, Finding, finding
 
 
 def entered_late(auditor: Auditor) -> Iterator[Finding]:
-    """Against postings that stand and were posted within the lookback, whenever they are dated. One that was entered between snapshot and posting is left out where
-    a person approved the document knowing it."""
+    """Against postings that stand and were posted within the lookback, whenever they are dated. One that was entered
+    between snapshot and posting is left out where a person approved the document knowing it."""
     from everest.reports import late
     from everest.reports.shape import Filters, Source
 
