@@ -26,5 +26,6 @@ def is_safe(conn: Connection, transaksi_id: int) -> bool:
     column = _COLUMN_TYPE.match(_QUERIES.type_of_numbers(conn) or "")
     if column is None:
         return True  # no column that counts
-    largest = 2 ** (_BITS[column["size"]] - (0 if column["unsigned"] else 1)) - 1
+    bits = _BITS[column["size"]] - (0 if column["unsigned"] else 1)
+    largest = (1 << bits) - 1
     return transaksi_id <= largest - min(NUMBERS_TO_COME, largest // 10)
