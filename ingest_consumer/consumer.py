@@ -66,6 +66,7 @@ class Worker:
         self._api = api
         self._means = Means(self._database, api, gate, settings, self._complaints, time.monotonic)
         self._held: tuple[int, Delivery] | None = None
+        self._routing_key = ""
         self._watched: Watched | None = None
         self._bugs = 0
         self._cancelled = False
@@ -148,6 +149,7 @@ class Worker:
     def _receive(self, _channel: Any, method: Any, properties: pika.BasicProperties, body: bytes) -> None:
         headers = broker.headers_of(properties)
         self._held = (method.delivery_tag, Delivery(body, headers, bool(method.redelivered), self._means))
+        self._routing_key = method.routing_key
         self._vitals.meter.add(metrics.HELD, 1)
         self._bugs = 0
 
@@ -217,7 +219,7 @@ class Worker:
             channel.basic_nack(tag, requeue=True)
             log.debug("%s: put back: %s", self._name, verdict.why)
         else:
-            topology.ensure_dead_letters(connection)  # a rejection into nothing would lose the message
+            topology.ensure_dead_letters(connection, self._routing_key)  # a rejection into nothing loses the message
             channel.basic_reject(tag, requeue=False)
             log.warning("%s: dead-lettered: %s", self._name, verdict.why)
         self._let_go()

@@ -3,6 +3,7 @@
 A rejected message whose dead-letter exchange is missing vanishes without a trace (measured), so DLX, DLQ and binding
 are looked at at start, on each reconnect, every minute, and right before a rejection. Existing ones are accepted as
 they are; absent ones are made. The jobs queue must be exactly ours: its arguments decide where rejections go.
+A rejected message keeps the routing key it came with, so there is a binding for each key that arrives.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ from ingest_consumer.shadow import DEAD_LETTER_EXCHANGE, JOBS_EXCHANGE, ROUTING_
 JOBS_QUEUE = "everest.jobs.q"
 DEAD_LETTER_QUEUE = "everest.jobs.failed.dlq"
 JOBS_QUEUE_ARGUMENTS = {"x-dead-letter-exchange": DEAD_LETTER_EXCHANGE}
+LETTER_KEYS = (ROUTING_KEY, JOBS_QUEUE)
+"""Of rejected messages: as published to our exchange, and as put into the queue directly, which is what the broker's
+own tools do."""
 
 NOT_FOUND = 404
 PRECONDITION_FAILED = 406
@@ -34,6 +38,11 @@ MANAGEMENT_TIMEOUT_S = 5
 def ensure(connection: pika.BlockingConnection, amqp_url: str, management: Login | None) -> None:
     """Checks or declares everything. Raises TopologyError when something stands there that is not ours."""
     ensure_dead_letters(connection)
+    ensure_jobs(connection, amqp_url, management)
+
+
+def ensure_jobs(connection: pika.BlockingConnection, amqp_url: str, management: Login | None) -> None:
+    """The exchange and the queue of the jobs, all that a publisher needs. Raises TopologyError."""
     _on_channel(connection, lambda ch: ch.exchange_declare(JOBS_EXCHANGE, "direct", durable=True))
     try:
         _on_channel(
@@ -48,13 +57,18 @@ def ensure(connection: pika.BlockingConnection, amqp_url: str, management: Login
     _on_channel(connection, lambda ch: ch.queue_bind(JOBS_QUEUE, JOBS_EXCHANGE, ROUTING_KEY))
 
 
-def ensure_dead_letters(connection: pika.BlockingConnection) -> None:
-    """DLX, DLQ and their binding. Raises TopologyError."""
+def ensure_dead_letters(connection: pika.BlockingConnection, routing_key: str | None = None) -> None:
+    """DLX, DLQ and their bindings, one for this routing key among them. Raises TopologyError."""
     if not _exists(connection, lambda ch: ch.exchange_declare(DEAD_LETTER_EXCHANGE, passive=True)):
         _on_channel(connection, lambda ch: ch.exchange_declare(DEAD_LETTER_EXCHANGE, "direct", durable=True))
     if not _exists(connection, lambda ch: ch.queue_declare(DEAD_LETTER_QUEUE, passive=True)):
         _on_channel(connection, lambda ch: ch.queue_declare(DEAD_LETTER_QUEUE, durable=True))
-    _on_channel(connection, lambda ch: ch.queue_bind(DEAD_LETTER_QUEUE, DEAD_LETTER_EXCHANGE, ROUTING_KEY))
+
+    def bind(channel: BlockingChannel) -> None:
+        for key in dict.fromkeys((*LETTER_KEYS, ROUTING_KEY if routing_key is None else routing_key)):
+            channel.queue_bind(DEAD_LETTER_QUEUE, DEAD_LETTER_EXCHANGE, key)
+
+    _on_channel(connection, bind)
 
 
 def _exists(connection: pika.BlockingConnection, look: Callable[[BlockingChannel], Any]) -> bool:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -451,6 +452,35 @@ def test_h37_a_missing_dead_letter_exchange_is_declared_before_anything_is_rejec
     vhost.publish(b"not one either")
 
     until(lambda: vhost.has_queue(DLQ) and vhost.depth(DLQ) == 1, "the second broken message")
+
+
+@pytest.fixture(params=["into the queue itself", "from an exchange of the site's own"])
+def by_another_way(vhost: Vhost, request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Publishes with a routing key that is not ours: the broker's own tools and shovels put messages into the queue."""
+    vhost.declare()
+    if request.param == "into the queue itself":
+        return partial(vhost.publish, exchange="", routing_key=QUEUE)
+    vhost.api("PUT", f"exchanges/{vhost.name}/site.x", {"type": "fanout", "durable": True})
+    vhost.api("POST", f"bindings/{vhost.name}/e/site.x/q/{QUEUE}", {"routing_key": ""})
+    return partial(vhost.publish, exchange="site.x", routing_key="opname.selesai")
+
+
+def test_a_rejected_message_is_a_dead_letter_whatever_its_routing_key(
+    vhost: Vhost, running: Running, settings: Settings, rows: Rows, by_another_way: Callable[..., None]
+) -> None:
+    """A rejected message keeps its routing key; a dead-letter exchange without a binding for it drops it silently."""
+    failed = rows.ours(5200, worker_status="FAILED", error="stok kurang", error_code=422)
+    compensated = rows.ours(5201, run_status="failed", worker_status="FAILED", error_code=500)
+    rows.do("UPDATE workflow_runs SET compensation = 'done' WHERE idempotency_key = '5201'")
+    by_another_way(b"not a message")
+    by_another_way(rows.body(failed))
+    by_another_way(rows.body(compensated), headers={"x-everest-dead": True})
+
+    running.consumer(settings)
+
+    first, *others = vhost.finished()
+    assert first == b"not a message"
+    assert [json.loads(body)["shadow_id"] for body in others] == [failed, compensated]
 
 
 def test_an_existing_dead_letter_exchange_of_another_type_is_accepted(
