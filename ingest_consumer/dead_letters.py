@@ -8,9 +8,9 @@ channel closes, also when this process dies. A named MySQL lock keeps two reader
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
 from hashlib import sha256
@@ -26,7 +26,9 @@ from ingest_consumer.message import Message, decode, mismatch
 from ingest_consumer.shadow import Shadow
 from ingest_consumer.topology import DEAD_LETTER_QUEUE
 
-ROWS_AT_ONCE = 500
+LETTERS_AT_ONCE = 500
+"""Are read, and then their rows."""
+NOTA_SHOWN = 200
 LOOK_MAX = 100_000
 """A bound on one reading, far above what a queue that is looked after holds."""
 
@@ -96,13 +98,21 @@ class Box:
 @contextmanager
 def opened(connection: pika.BlockingConnection, database: Database, wait_s: int) -> Iterator[Box | None]:
     """Every letter of the queue, None when another reader has them for longer than `wait_s`."""
+    with _held(connection, database, wait_s) as channel:
+        yield None if channel is None else Box(channel, list(_letters(channel, database)))
+
+
+@contextmanager
+def _held(connection: pika.BlockingConnection, database: Database, wait_s: int) -> Iterator[BlockingChannel | None]:
+    """A channel for reading the queue while nobody else reads it; None when somebody does."""
     name = database.lock_name("letters")
     if not _lock(database, name, wait_s):
         yield None
         return
-    channel = connection.channel()
+    channel = None
     try:
-        yield Box(channel, _read(channel, database))
+        channel = connection.channel()
+        yield channel
     finally:
         broker.close_quietly(channel)
         if database.is_open:  # a lost connection has freed the lock already
@@ -119,18 +129,26 @@ def _lock(database: Database, name: str, wait_s: int) -> bool:
     return False
 
 
-def settle(connection: pika.BlockingConnection, database: Database, wait_s: int) -> tuple[int, dict[str, int] | None]:
+def settle(
+    connection: pika.BlockingConnection,
+    database: Database,
+    wait_s: int,
+    is_stopping: Callable[[], bool] = lambda: False,
+) -> tuple[int, dict[str, int] | None]:
     """Takes out the letters of documents that are COMPLETED or CANCELLED. Returns the number taken, and how many stay
-    by standing; None of the latter when another reader has the letters."""
-    with opened(connection, database, wait_s) as box:
-        if box is None:
+    by standing; None of the latter when another reader has the letters, or it was stopped before the end."""
+    left: Counter[Standing] = Counter()
+    with _held(connection, database, wait_s) as channel:
+        if channel is None:
             return 0, None
-        settled = [letter for letter in box.letters if letter.standing is Standing.SETTLED]
-        for letter in settled:
-            box.take(letter)
-        left = Counter(letter.standing for letter in box.letters)
-        stay = (Standing.BROKEN, Standing.FAILED, Standing.AT_WORK)
-        return len(settled), {one.value.replace(" ", "_"): left[one] for one in stay}
+        for letter in _letters(channel, database):  # none is kept: there may be many
+            left[letter.standing] += 1
+            if letter.standing is Standing.SETTLED:
+                channel.basic_ack(letter.tag)
+            if is_stopping():
+                return left[Standing.SETTLED], None
+    stay = (Standing.BROKEN, Standing.FAILED, Standing.AT_WORK)
+    return left[Standing.SETTLED], {one.value.replace(" ", "_"): left[one] for one in stay}
 
 
 def replay(box: Box, letters: list[Letter], database: Database, actor: str, reason: str | None) -> list[Done]:
@@ -185,21 +203,30 @@ def _drop(box: Box, letter: Letter, database: Database, actor: str, reason: str)
     return Done(letter, True, words)
 
 
-def _read(channel: BlockingChannel, database: Database) -> list[Letter]:
+def _letters(channel: BlockingChannel, database: Database) -> Iterator[Letter]:
+    """What the queue holds just now, with the rows of a few hundred at a time; no body is kept."""
     count = min(channel.queue_declare(DEAD_LETTER_QUEUE, passive=True).method.message_count, LOOK_MAX)
-    raw: list[tuple[int, str, datetime | None, Message | None, str]] = []
-    for _ in range(count):  # exactly what was there: a letter that goes back would be met again
+    while count > 0:  # exactly what was there: a letter that goes back would be met again
+        raw = list(_raw(channel, min(count, LETTERS_AT_ONCE)))
+        if not raw:
+            return
+        count -= len(raw)
+        ids = {message.shadow_id for _, _, _, message, _ in raw if message}
+        with database.transaction() as conn:
+            rows = shadow.get_many(conn, ids)
+        for tag, key, died_at, message, broken in raw:
+            yield _letter(tag, key, died_at, message, broken, rows)
+
+
+def _raw(
+    channel: BlockingChannel, count: int
+) -> Iterator[tuple[int, str, datetime | None, Message | None, str]]:
+    for _ in range(count):
         method, properties, body = channel.basic_get(DEAD_LETTER_QUEUE)
         if method is None:
-            break
+            return
         message, broken = _decoded(body)
-        raw.append((method.delivery_tag, sha256(body).hexdigest()[:12], _died_at(properties), message, broken))
-    rows: dict[int, Shadow] = {}
-    ids = sorted({message.shadow_id for _, _, _, message, _ in raw if message})
-    for start in range(0, len(ids), ROWS_AT_ONCE):
-        with database.transaction() as conn:
-            rows |= shadow.get_many(conn, set(ids[start : start + ROWS_AT_ONCE]))
-    return [_letter(tag, key, died_at, message, broken, rows) for tag, key, died_at, message, broken in raw]
+        yield method.delivery_tag, sha256(body).hexdigest()[:12], _died_at(properties), message, broken
 
 
 def _letter(
@@ -219,8 +246,10 @@ def _letter(
 
 
 def _decoded(body: bytes) -> tuple[Message | None, str]:
+    """The message without its text."""
     try:
-        return decode(body), ""
+        message = decode(body)
+        return replace(message, text="", nota=message.nota and message.nota[:NOTA_SHOWN]), ""
     except DecodeError as error:
         return None, error.message
 

@@ -13,9 +13,13 @@ WHERE s.id = :shadow_id;
 
 -- name: get_shadows
 -- record_class: Shadow
--- Several jobs at once, for the dead letters.
+-- Many jobs at once, for the dead letters: without their responses, which may have megabytes each, and of an error what
+-- a list shows.
 SELECT s.id, s.transaksi_id, s.nomer_nota, s.workflow_id, s.publish_status, s.worker_status, s.worker_at, s.attempts,
-       s.current_step, s.response, s.error_code, s.error, COALESCE(s.dag_id, r.dag_id) AS dag_id, s.dag_run_id,
+       s.current_step, NULL AS response, s.error_code,
+       LEFT(IF(COALESCE(s.error, '') <> '', s.error,
+               IF(JSON_VALID(s.response), JSON_UNQUOTE(JSON_EXTRACT(s.response, '$.message')), NULL)), 2000) AS error,
+       COALESCE(s.dag_id, r.dag_id) AS dag_id, s.dag_run_id,
        s.n, s.dead_lettered_at, s.handed_over_at, s.created_at, s.published_at, r.workflow
 FROM rabbit_publish_shadow s
 LEFT JOIN workflow_runs r ON r.id = s.workflow_id

@@ -1,5 +1,5 @@
-"""The relay: the only publisher. It sends the outbox rows that are due, and once a minute takes settled letters out
-of the dead-letter queue.
+"""The relay: the only publisher. It sends the outbox rows that are due; settling.py looks after the dead letters beside
+it.
 
 A named MySQL lock keeps one relay active and the others on standby; nothing rests on it, because each batch holds its
 rows FOR UPDATE SKIP LOCKED while it publishes. A crash between the broker's confirm and our mark publishes twice,
@@ -18,13 +18,14 @@ import pika
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import AMQPConnectionError, UnroutableError
 
-from ingest_consumer import broker, dead_letters, endpoints, logs, metrics, topology
+from ingest_consumer import broker, endpoints, logs, metrics, topology
 from ingest_consumer.broker import BROKER_ERRORS
 from ingest_consumer.database import Connection, Database, passes
 from ingest_consumer.errors import TopologyError
 from ingest_consumer.pauses import Backoff, Complaints
 from ingest_consumer.settings import Settings
-from ingest_consumer.shadow import JOBS_EXCHANGE, OPNAME_POSTING, queries
+from ingest_consumer.settling import Settler
+from ingest_consumer.shadow import DEAD_LETTER_EXCHANGE, JOBS_EXCHANGE, OPNAME_POSTING, queries
 from ingest_consumer.vitals import ACTIVE, STANDBY, Pulse, Vitals
 
 log = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ HEARTBEAT_S_MAX = 20
 ROW_RETRY_S_MAX = 60
 PERSISTENT = 2
 PULSE_JOIN_S = 5.0
+SETTLER_JOIN_S = 5.0
 ERROR_MAX = 500
 LOST_BROKER = (AMQPConnectionError, OSError)
 """The broker is gone. Any other error is the row's own: the broker does not take it, or it cannot be said in AMQP at
@@ -58,8 +60,11 @@ class Relay:
         self._broker_backoff = Backoff(settings.retry_max)
         self._broker_not_before = 0.0
         self._checked_at = 0.0
+        self._settler = Settler(settings, self._vitals)
 
     def run(self) -> None:
+        settling = threading.Thread(target=self._settler.run, args=(self._stop,), name="dead letters", daemon=True)
+        settling.start()
         backoff = Backoff(self._settings.retry_max)
         while not self._stop.is_set():
             self._vitals.turn()
@@ -82,9 +87,10 @@ class Relay:
                 self._stop.wait(backoff.next_s())
         self._drop_broker()
         self._database.close()
+        settling.join(SETTLER_JOIN_S)
 
     def round(self) -> int:
-        """Wakes, publishes, settles; the number of rows published. Raises what the database raises."""
+        """Wakes and publishes; the number of rows published. Raises what the database raises."""
         self._wake()
         channel = self._ready_channel()
         return self._publish_due(channel) if channel is not None else 0
@@ -161,6 +167,8 @@ class Relay:
         queries.mark_unpublished(conn, outbox_id=row[0], error=words[:ERROR_MAX], seconds=seconds)
         self._complaints.say("unpublished", f"outbox row {row[0]}: {words}; trying again", logging.ERROR)
         self._checked_at = 0.0
+        if row[2] == DEAD_LETTER_EXCHANGE:
+            self._settler.soon()
 
     def _ready_channel(self) -> BlockingChannel | None:
         """A channel the broker listens on, the topology checked within the last minute; None while there is none."""
@@ -177,8 +185,7 @@ class Relay:
                 return None
             self._complaints.over("blocked")
             if self._checked_at == 0.0 or now - self._checked_at >= self._settings.check_every.total_seconds():
-                topology.ensure(self._connection, self._settings.amqp_url, self._settings.management)
-                self._settle(self._connection)
+                topology.ensure_jobs(self._connection, self._settings.amqp_url, self._settings.management)
                 self._checked_at = now
             if self._channel is None or not self._channel.is_open:
                 self._open_channel()
@@ -202,6 +209,7 @@ class Relay:
         connection.add_on_connection_unblocked_callback(lambda _connection, _frame: self._set_blocked(False))
         self._connection = connection
         self._checked_at = 0.0
+        self._settler.soon()
 
     def _set_blocked(self, blocked: bool) -> None:
         self._blocked = blocked
@@ -212,20 +220,6 @@ class Relay:
         channel.confirm_delivery()
         self._channel = channel
         return channel
-
-    def _settle(self, connection: pika.BlockingConnection) -> None:
-        try:
-            taken, left = dead_letters.settle(connection, self._database, wait_s=0)
-        except Exception as error:
-            if passes(error) or isinstance(error, BROKER_ERRORS):
-                raise
-            log.exception("relay: OUR BUG in settling dead letters; they stay, rows are published all the same")
-            return
-        self._vitals.meter.count(metrics.SETTLED, taken)
-        if left is not None:
-            self._vitals.meter.tell({metrics.DEAD_LETTERS: {(name,): number for name, number in left.items()}})
-        if taken:
-            log.info("relay: took %s settled dead letters out", taken)
 
     def _lose_broker(self, error: BaseException) -> None:
         self._complaints.say("broker", f"broker: {type(error).__name__} {error}; rows wait in the outbox")
