@@ -70,13 +70,16 @@ INSERT INTO outbox (shadow_id, workflow_id, exchange, routing_key, body, headers
 VALUES (:shadow_id, :workflow_id, :exchange, :routing_key, :body, :headers, COALESCE(:available_at, UTC_TIMESTAMP(6)));
 
 -- name: postpone!
--- The same message again, later; a copy that already waits for its turn is enough.
+-- The same message again, later; a copy that already waits for its turn is enough. One that is due does not wait: it may
+-- be this very message, published and not marked yet.
 INSERT INTO outbox (shadow_id, workflow_id, exchange, routing_key, body, available_at)
 SELECT s.id, s.workflow_id, :exchange, :routing_key, :body, UTC_TIMESTAMP(6) + INTERVAL :seconds SECOND
 FROM rabbit_publish_shadow s
 WHERE s.id = :shadow_id
   AND NOT EXISTS (
-      SELECT 1 FROM outbox o WHERE o.shadow_id = :shadow_id AND o.published_at IS NULL AND o.exchange = :exchange AND o.body = :body
+      SELECT 1 FROM outbox o
+      WHERE o.shadow_id = :shadow_id AND o.published_at IS NULL AND o.available_at > UTC_TIMESTAMP(6)
+        AND o.exchange = :exchange AND o.body = :body
   );
 
 -- name: lock_run^

@@ -106,6 +106,25 @@ def test_postponing_twice_leaves_one_message_and_the_row_as_it_is(conn: Any, row
     assert rows.get(shadow_id) == before
 
 
+def test_a_message_that_comes_back_before_its_row_is_marked_as_published_is_postponed_and_not_lost(
+    conn: Any, rows: Rows
+) -> None:
+    """The relay marks a batch after the last of its rows; the consumer may have the first one by then."""
+    shadow_id = rows.ours(7007)
+    body = json.dumps(rows.body(shadow_id))
+    shadow.enqueue(conn, shadow_id=shadow_id, workflow_id=None, body=body)
+    conn.commit()
+    with rows.database.transaction() as relay:
+        ((outbox_id, *_),) = shadow.queries.take_due(relay, batch=10)
+
+        shadow.postpone(conn, body, shadow_id, 30)
+        conn.commit()
+
+        shadow.queries.mark_published(relay, ids=(outbox_id,))
+
+    assert [row["published_at"] is None for row in rows.outbox()] == [False, True]
+
+
 def test_an_instant_in_another_zone_is_written_as_utc(conn: Any, rows: Rows) -> None:
     wib = timezone(timedelta(hours=7))
     shadow.enqueue(conn, shadow_id=1, workflow_id=None, body="{}", available_at=datetime(2026, 2, 1, 0, 30, tzinfo=wib))
