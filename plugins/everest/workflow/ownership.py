@@ -111,9 +111,10 @@ def take_over(tx: Transaction, definition: Definition, shadow_id: int, take_runn
     if current is not None and current.worker_status == "PROCESSING" and not take_running:
         who = f"DAG run {ticket.dag_run_id}" if ticket.dag_run_id else "another program"
         raise Conflict(f"{who} is at work on the document")
-    if run.status == "failed":
+    if run.status == "failed":  # as a rerun: an answer that ended it is void, and its question is asked anew
         run.status = "running"
         clock.start_anew(run, tx.now)
+        run.waiting, run.wakes_at, run.paused_status = None, None, None
     run.n = max(run.n, ticket.n) + 1
     run.carrier_shadow_id = shadow_id
     run.dag_run_id = tx.runs.dag_run_id(run)

@@ -115,6 +115,37 @@ def test_post_without_airflow_answers_for_a_document_that_has_to_wait_and_posts_
     assert builders.shadow(connection, document.shadow_id)["worker_status"] == "COMPLETED"
 
 
+def let_the_time_pass(connection: Any, document: Document) -> None:
+    """Fifteen days later, as the rows see it; then the relay finds the timer due."""
+    (run,) = builders.rows(connection, "SELECT id, waiting FROM workflow_runs")
+    waiting = json.loads(run["waiting"])
+    earlier = datetime.fromisoformat(waiting["until"]["$datetime"]) - timedelta(days=15)
+    waiting["until"]["$datetime"] = earlier.isoformat()
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE workflow_runs SET waiting = %s WHERE id = %s", (json.dumps(waiting), run["id"]))
+        cursor.execute("UPDATE rabbit_publish_shadow SET worker_status = 'PENDING' WHERE id = %s", (document.shadow_id,))
+    connection.commit()
+
+
+@pytest.mark.parametrize("no", ["rejected", "too late"])
+def test_post_of_a_document_that_was_refused_asks_again(
+    everest: Everest, walker: Walker, connection: Any, waiting: Document, no: str
+) -> None:
+    """As a rerun does: the answer was about that time."""
+    if no == "rejected":
+        everest("reject", "SO-7", "--reason", "rak B-2")
+    else:
+        let_the_time_pass(connection, waiting)
+    assert walker.post(waiting.shadow_id) == "FAILED"
+    assert builders.shadow(connection, waiting.shadow_id)["error_code"] == 403
+
+    asked = everest("post", "SO-7", "--json")
+
+    assert (asked.exit_code, answer(asked)["status"], answer(asked)["code"]) == (3, "waiting", 202)
+    assert everest("approve", "SO-7", "--reason", "cocok", "--question", "2").exit_code == 0
+    assert answer(everest("post", "SO-7", "--json"))["status"] == "success"
+
+
 def test_the_workflow_views_show_the_question(everest: Everest, waiting: Document) -> None:
     run = f"opname_posting:{waiting.transaksi_id}"
     shown, programs = everest("workflow", "show", run), answer(everest("workflow", "show", run, "--json"))
