@@ -313,6 +313,21 @@ def test_08_a_deadline_covers_waiting(world: World) -> None:
     assert (world.status(run_id), world.run(run_id).error_code) == ("failed", 504)
 
 
+def test_08_a_deadline_whose_handler_raises_has_passed_all_the_same(world: World) -> None:
+    def clumsy(state: dict[str, Any], step: Any) -> None:
+        step.tx.write("half done")
+        raise ZeroDivisionError
+
+    due = workflow("due").wait_for_signal("go").must_complete_within(timedelta(hours=1)).on_deadline(clumsy).build()
+    run_id = world.begin(due)
+    world.database.move_clock(timedelta(hours=2))
+
+    assert world.do(run_id, control.expire)
+    assert (world.status(run_id), world.run(run_id).error_code) == ("failed", 504)
+    assert world.events(run_id)[-1]["event"] == "deadline_handler_failed"
+    assert world.effects == []
+
+
 # --------------------------------------------------------------------------------------------------- nested runs
 
 

@@ -231,7 +231,8 @@ def expire(tx: Transaction, definition: Definition, run_id: int) -> bool:
     late.code = 504
     endings.fail_run(tx, definition, run, late, None)
     if definition.options.on_deadline is not None:
+        handle, told = definition.options.on_deadline, state.public_part(run.state)
         about = pointer.context(tx, run, pointer.occasion_of(run, "on_deadline"))
-        definition.options.on_deadline(state.public_part(run.state), about)
+        endings.guarded(tx, run, "deadline", lambda: handle(told, about))
     family.wake(tx, waiters)
     return True

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 import traceback
+from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
 
@@ -56,17 +57,23 @@ def fail_run(
     tx.runs.set_shadows(run, Outcome("FAILED", detail, code, _summary(message, problems)))
     tx.runs.add_event(run, "failed", run.current_step, run.failed_attempt, {**detail, **diagnosis(error)})
     if definition is not None and definition.options.on_failure is not None:
-        try:
-            with tx.savepoint():
-                about = pointer.context(tx, run, pointer.occasion_of(run, "on_failure"))
-                definition.options.on_failure(state.public_part(run.state), about, error)
-        except Exception as trouble:
-            if isinstance(trouble, EverestError) and trouble.retryable:
-                raise
-            # A failure that its handler could prevent from being recorded would be a job that never ends.
-            log.exception("the failure handler of workflow %s failed; the failure is recorded without it", run.id)
-            handler = {"error": describe(trouble)[1]}
-            tx.runs.add_event(run, "failure_handler_failed", run.current_step, run.failed_attempt, handler)
+        handle, told = definition.options.on_failure, state.public_part(run.state)
+        about = pointer.context(tx, run, pointer.occasion_of(run, "on_failure"))
+        guarded(tx, run, "failure", lambda: handle(told, about, error))
+
+
+def guarded(tx: Transaction, run: Run, kind: str, handler: Callable[[], Any]) -> None:
+    """A handler about a run that has ended badly. What it writes is undone when it raises, and the end stands: one that
+    its handler could prevent from being recorded would be a job that never ends. Raises what is worth another try."""
+    try:
+        with tx.savepoint():
+            handler()
+    except Exception as trouble:
+        if isinstance(trouble, EverestError) and trouble.retryable:
+            raise
+        log.exception("the %s handler of workflow %s failed; the end is recorded without it", kind, run.id)
+        told = {"error": describe(trouble)[1]}
+        tx.runs.add_event(run, f"{kind}_handler_failed", run.current_step, run.failed_attempt, told)
 
 
 def cancel_run(tx: Transaction, definition: Definition | None, run: Run, who: str, reason: str | None) -> None:
