@@ -70,11 +70,16 @@ class Verdict:
 
 
 class DagGate:
-    """Whether a DAG would run now, asked about every 2 s. Workers share one; that two ask at once does no harm."""
+    """Whether a DAG would run now, asked about every 2 s. Workers share one; that two ask at once does no harm.
+
+    It also remembers since when a DAG would not: the first message of a paused DAG waits for it, those behind it find
+    that somebody has waited already, and hold up nobody.
+    """
 
     def __init__(self, api: AirflowApi) -> None:
         self._api = api
         self._known: dict[str, tuple[float, DagState]] = {}
+        self._not_ready_since: dict[str, float] = {}
 
     def state(self, dag_id: str, now: float) -> DagState:
         """Raises AirflowUnavailable."""
@@ -82,7 +87,15 @@ class DagGate:
         if now - asked_at >= DAG_STATE_TTL_S:
             state = self._api.dag_state(dag_id)
             self._known[dag_id] = (now, state)
+            if state is DagState.READY:
+                self._not_ready_since.pop(dag_id, None)
+            else:
+                self._not_ready_since.setdefault(dag_id, now)
         return state
+
+    def not_ready_s(self, dag_id: str, now: float) -> float:
+        """For how long it is known that no run of it would start."""
+        return now - self._not_ready_since.get(dag_id, now)
 
 
 @dataclass(frozen=True)
@@ -116,7 +129,6 @@ class Delivery:
         # an earlier CAS for the dead letter may have committed without anybody rejecting: then reject in any case
         self._may_owe_letter = redelivered or self._was_dead
         self._received_at = means.clock()
-        self._dag_not_ready_since: float | None = None
         self._not_before = 0.0
         self._is_left = False
         self._backoff = Backoff(means.settings.retry_max)
@@ -215,9 +227,11 @@ class Delivery:
         else:
             run_id = row.dag_run_id
         dag_id = row.dag_id or message.dag_id or OPNAME_POSTING
-        waiting = self._dag_not_ready(message, row, dag_id)
-        if waiting is not None or self._dag_not_ready_since is not None:
-            return waiting
+        state = self._means.gate.state(dag_id, self._means.clock())
+        self._airflow_answered()
+        if state is not DagState.READY:
+            return self._wait_for_dag(message, dag_id, state)
+        self._means.complaints.over(f"DAG {dag_id}")
         with self._means.database.transaction() as conn:
             won = shadow.claim(conn, row.id, row.dag_run_id, dag_id, run_id, row.n or message.n)
         if won:
@@ -232,22 +246,13 @@ class Delivery:
         self.pause(LEFT_PAUSE_S)
         return None
 
-    def _dag_not_ready(self, message: Message, row: Shadow, dag_id: str) -> Verdict | None:
+    def _wait_for_dag(self, message: Message, dag_id: str, state: DagState) -> Verdict | None:
         """Before the CAS: a run of a paused DAG would stay queued for ever, so the message waits instead of the row."""
-        now = self._means.clock()
-        state = self._means.gate.state(dag_id, now)
-        self._airflow_answered()
-        if state is DagState.READY:
-            self._dag_not_ready_since = None
-            self._means.complaints.over(f"DAG {dag_id}")
-            return None
-        if self._dag_not_ready_since is None:
-            self._dag_not_ready_since = now
-        settings = self._means.settings
+        settings, now = self._means.settings, self._means.clock()
         self._means.complaints.say(
             f"DAG {dag_id}", f"DAG {dag_id} IS {state.name}: its documents wait, nobody posts them", logging.ERROR
         )
-        if now - self._dag_not_ready_since < settings.dag_wait.total_seconds():
+        if self._means.gate.not_ready_s(dag_id, now) < settings.dag_wait.total_seconds():
             self.pause(min(DAG_STATE_TTL_S, settings.dag_wait.total_seconds()))
             return None
         return self._postpone(message, f"DAG {dag_id} is {state.name}")
