@@ -17,7 +17,7 @@ from urllib.parse import quote
 import httpx
 
 from ingest_consumer import airflow_marks, tls
-from ingest_consumer.errors import AirflowRefused, AirflowUnavailable
+from ingest_consumer.errors import AirflowDown, AirflowRefused, AirflowUnavailable
 
 NOTE_MAX = 1000
 """Airflow's own limit on a note, in characters."""
@@ -137,7 +137,7 @@ class AirflowApi:
         try:
             return self._client.request(method, path, json=body, params=params, headers=headers)
         except (httpx.HTTPError, httpx.StreamError) as error:
-            raise AirflowUnavailable(f"Airflow did not answer {method} {path}: {type(error).__name__}") from error
+            raise AirflowDown(f"Airflow did not answer {method} {path}: {type(error).__name__}") from error
 
     def _current_token(self, instead_of: str | None = None) -> str:
         """The shared token; a new one when there is none yet or a 401 has just refused `instead_of`."""
@@ -147,7 +147,7 @@ class AirflowApi:
                 answer = self._send("POST", "/auth/token", self._login, None, None)
                 if answer.status_code not in (200, 201):
                     user = self._login["username"]
-                    raise AirflowUnavailable(f"Airflow refused the login of {user!r}: {answer.status_code}")
+                    raise AirflowDown(f"Airflow refused the login of {user!r}: {answer.status_code}")
                 self._token = str(_json(answer).get("access_token"))
             return self._token
 

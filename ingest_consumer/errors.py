@@ -38,6 +38,10 @@ class AirflowUnavailable(IngestError):
     retryable = True
 
 
+class AirflowDown(AirflowUnavailable):
+    """Airflow did not answer at all, or let nobody in: another call would find the same."""
+
+
 class AirflowRefused(IngestError):
     """Airflow calls our own request malformed (422): a bug of ours, no retry will mend it."""
 

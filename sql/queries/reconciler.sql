@@ -1,5 +1,6 @@
 -- What the reconciler looks for, and its compare-and-set statements. Rows are read without locks; a repair locks the
 -- run row (or takes the shadow row by CAS) and asks again whether the row is still as it was seen.
+-- :skip: rows that an earlier round has seen and left as they were stand before those that nobody has seen yet.
 -- Only carrier rows, or rows without a workflow, are looked at: the other rows of a workflow share the carrier's end.
 
 -- "For a while" is meant in both directions: a row with an instant in the future was written by a clock that was ahead
@@ -16,8 +17,8 @@ SELECT GET_LOCK(:name, 0);
 -- The server ends this session, and frees its lock, when nothing is heard of it for so many seconds.
 SET SESSION wait_timeout = :seconds;
 
--- name: at_work(quiet_s, hold_limit_s, after_at, after_id, batch)
--- PROCESSING and without news for a while, oldest first from a cursor on, so that long runs hide no others.
+-- name: at_work(quiet_s, hold_limit_s, batch, skip)
+-- PROCESSING and without news for a while, oldest first.
 -- is_overdue: no consumer holds a delivery for it any more, so a run that Airflow does not know will not come.
 -- Whatever the workflow's status: a DAG run can die on its way back into a wait, and under a pause.
 SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.workflow_id, r.workflow, s.worker_status, s.worker_at,
@@ -26,18 +27,17 @@ SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.workflow_id, r.workflo
                        AND UTC_TIMESTAMP(6) + INTERVAL :hold_limit_s SECOND AS is_overdue
 FROM rabbit_publish_shadow s
 LEFT JOIN workflow_runs r ON r.id = s.workflow_id
-WHERE s.worker_status = 'PROCESSING' AND s.worker_at >= :after_at
+WHERE s.worker_status = 'PROCESSING'
   AND (s.worker_at <= UTC_TIMESTAMP(6) - INTERVAL :quiet_s SECOND
        OR s.worker_at > UTC_TIMESTAMP(6) + INTERVAL :quiet_s SECOND)
-  AND (s.worker_at > :after_at OR s.id > :after_id)
   AND s.dag_run_id IS NOT NULL
   AND (s.workflow_id IS NULL
        OR (r.status IN ('running', 'paused', 'waiting_for_signal', 'waiting_for_workflows')
            AND r.carrier_shadow_id = s.id AND r.dag_run_id = s.dag_run_id))
 ORDER BY s.worker_at, s.id
-LIMIT :batch;
+LIMIT :batch OFFSET :skip;
 
--- name: without_dead_letter(after_s, batch)
+-- name: without_dead_letter(after_s, batch, skip)
 -- FAILED with a fault, and after some seconds still without its dead letter: nobody holds its delivery.
 SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.workflow_id, r.workflow, s.worker_status, s.worker_at,
        s.dag_id, s.dag_run_id, s.n, s.handed_over_body
@@ -48,9 +48,9 @@ WHERE s.worker_status = 'FAILED' AND s.dead_lettered_at IS NULL AND (s.error_cod
        OR s.worker_at > UTC_TIMESTAMP(6) + INTERVAL :after_s SECOND)
   AND (s.workflow_id IS NULL OR (r.status = 'failed' AND r.carrier_shadow_id = s.id))
 ORDER BY s.worker_at, s.id
-LIMIT :batch;
+LIMIT :batch OFFSET :skip;
 
--- name: lost_messages(lost_after_s, requeue_every_s, foreign_before, batch)
+-- name: lost_messages(lost_after_s, requeue_every_s, foreign_before, batch, skip)
 -- PENDING for long, and nothing in the outbox that would still bring it. A foreign row has neither run nor outbox row,
 -- whether it says PUBLISHED or not; its created_at is an instant of its writer's zone. Rows that stood there before us
 -- are marked (decision 0044): a person decides about them.
@@ -75,9 +75,9 @@ WHERE s.worker_status = 'PENDING' AND s.dead_lettered_at IS NULL
                                    AND UTC_TIMESTAMP(6) + INTERVAL :lost_after_s SECOND)
   )
 ORDER BY s.requeued_at, s.worker_at, s.id
-LIMIT :batch;
+LIMIT :batch OFFSET :skip;
 
--- name: overslept(grace_s, batch)
+-- name: overslept(grace_s, batch, skip)
 -- A delay or the timeout of a wait is over, and no outbox row is left that would say so.
 SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.workflow_id, r.workflow, s.worker_status, s.worker_at,
        s.dag_id, s.dag_run_id, s.n
@@ -88,7 +88,7 @@ WHERE r.wakes_at <= UTC_TIMESTAMP(6) - INTERVAL :grace_s SECOND
   AND s.worker_status = 'WAITING' AND s.dag_run_id = r.dag_run_id
   AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.shadow_id = s.id AND o.published_at IS NULL)
 ORDER BY r.wakes_at, r.id
-LIMIT :batch;
+LIMIT :batch OFFSET :skip;
 
 -- name: claim_run(workflow_id)$
 -- A run that somebody else holds just now is not stuck: it is looked at again in the next round.
@@ -114,7 +114,7 @@ SET requeued = requeued + 1, requeued_at = UTC_TIMESTAMP(6)
 WHERE id = :shadow_id AND worker_status = 'PENDING' AND worker_at <=> :worker_at AND dag_run_id <=> :dag_run_id
   AND requeued_at <=> :requeued_at;
 
--- name: decided_waits(batch)
+-- name: decided_waits(batch, skip)
 -- Runs that wait for other workflows, sleep, and have nothing to wait for any more: the one that ended last did not see
 -- them, or died. The engine's own rule is asked again under the run's lock; this one only has to be as generous.
 SELECT r.id AS workflow_id, r.workflow, r.version, r.definition_hash
@@ -137,21 +137,21 @@ END OR CASE COALESCE(JSON_UNQUOTE(JSON_EXTRACT(r.waiting, '$.mode')), 'all')
     ELSE SUM(d.id IS NULL OR d.status IN ('failed', 'cancelled')) > 0
 END
 ORDER BY r.id
-LIMIT :batch;
+LIMIT :batch OFFSET :skip;
 
--- name: passed_deadlines(batch)
+-- name: passed_deadlines(batch, skip)
 -- A pause stops the clock.
 SELECT id AS workflow_id, workflow, version, definition_hash
 FROM workflow_runs
 WHERE deadline_at <= UTC_TIMESTAMP(6) AND status IN ('running', 'waiting_for_signal', 'waiting_for_workflows')
 ORDER BY deadline_at, id
-LIMIT :batch;
+LIMIT :batch OFFSET :skip;
 
--- name: unfinished_compensations(batch)
+-- name: unfinished_compensations(batch, skip)
 -- Cancelled or failed, and not everything is undone yet; those that gave up wait for a person. A nested run has a higher
 -- id than its parent and is undone before it.
 SELECT id AS workflow_id, workflow, version, definition_hash
 FROM workflow_runs
 WHERE compensation = 'pending'
 ORDER BY id DESC
-LIMIT :batch;
+LIMIT :batch OFFSET :skip;

@@ -17,7 +17,6 @@ from typing import Any, Literal
 
 from everest import bootstrap
 from everest.reconciler import rows
-from everest.reconciler.settings import Limits
 from everest.reconciler.workflows import WorkflowRepairs
 from everest.settings import MysqlUrl, Settings
 from everest.workflow import control, engine
@@ -208,8 +207,8 @@ class Mortal(MysqlWorld):
                 else:
                     tx.runs.enqueue(run)
         with self.transaction() as tx:
-            decided = rows.decided_waits(tx.conn, Limits())
-            undone = rows.unfinished_compensations(tx.conn, Limits())
+            decided = rows.decided_waits(tx.conn, rows.Page(100))
+            undone = rows.unfinished_compensations(tx.conn, rows.Page(100))
         woken = [self._repairs.wake_waiter(one) for one in decided]
         return bool(lost) or any([*woken, *(self._repairs.compensate(one) for one in undone)])
 

@@ -19,7 +19,6 @@ from tenacity import wait_none
 
 from everest.errors import Conflict, DefinitionError, DocumentRefused, TransientDatabaseError, WaitTimeout
 from everest.reconciler import rows
-from everest.reconciler.settings import Limits
 from everest.reconciler.workflows import WorkflowRepairs
 from everest.store import database as store
 from everest.workflow import control, engine, runner, starts
@@ -895,7 +894,7 @@ def test_24_a_wake_up_that_was_lost_is_found_by_the_reconciler(mysql_world: Mysq
 
     repairs = WorkflowRepairs(world.database, world.deployed, lambda: False)  # type: ignore[arg-type]
     with world.transaction() as tx:
-        found = rows.decided_waits(tx.conn, Limits())
+        found = rows.decided_waits(tx.conn, rows.Page(100))
     assert [repairs.wake_waiter(one) for one in (*found, *found)] == [True, False]
 
     world.walk()

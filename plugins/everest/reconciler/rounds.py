@@ -1,7 +1,8 @@
 """One round: every kind of row in turn, bounded, and what to do while a server is away.
 
-Trouble with Airflow, the management API or the database ends what needs it in this round, is said once a minute, and
-fails no document. Trouble with one row (a bug of ours) is logged and holds up no other row.
+A server that is away ends what needs it in this round, is said once a minute, and fails no document. Trouble with one
+row (Airflow cannot answer for its run, somebody holds its lock, a bug of ours) is said and holds up no other row; nor
+do rows that stay as they are hide those behind them, because the next round begins where this one ended.
 """
 
 from __future__ import annotations
@@ -16,16 +17,17 @@ from everest.errors import TransientDatabaseError
 from everest.reconciler import rows
 from everest.reconciler.management import Management, ManagementUnavailable
 from everest.reconciler.repairs import Repairs
-from everest.reconciler.rows import Job, Workflow
+from everest.reconciler.rows import Job, Page, Workflow
 from everest.reconciler.settings import ReconcilerSettings
 from everest.reconciler.verdict import ENDED, judge
 from everest.reconciler.workflows import WorkflowRepairs
-from everest.store.unit_of_work import Database
+from everest.store.database import LOCKED
+from everest.store.unit_of_work import Database, UnitOfWork
 from everest.workflow.definition import Definition
 from everest.workflow.deployment import Deployed
 from ingest_consumer import logs, metrics
 from ingest_consumer.airflow_api import AirflowApi, DagState
-from ingest_consumer.errors import AirflowUnavailable
+from ingest_consumer.errors import AirflowDown, AirflowUnavailable
 from ingest_consumer.pauses import Complaints
 from ingest_consumer.vitals import ACTIVE, STANDBY, Vitals
 
@@ -33,12 +35,15 @@ log = logging.getLogger(__name__)
 
 Found = TypeVar("Found", Job, Workflow)
 
+TROUBLES_MAX = 5
+"""Rows in trouble, of one kind and in one round: each may cost what a server takes to say no. The rest is for the next
+round."""
 LOCK_NAME_MAX = 64
 """MySQL's limit on the name of a GET_LOCK."""
 
 
 class Reconciler:
-    """Level-triggered; what it keeps between two rounds is a cursor and what it has complained about.
+    """Level-triggered; what it keeps between two rounds is how far it came, and what it has complained about.
 
     `management` None: lost messages are not looked for. `is_stopping` ends a round between two rows.
     """
@@ -65,7 +70,7 @@ class Reconciler:
         meter = self._vitals.meter
         self._repairs = Repairs(database, deployed, current, settings.limits.recoveries, meter)
         self._workflows = WorkflowRepairs(database, deployed, is_stopping, meter)
-        self._after = rows.THE_BEGINNING
+        self._skip: dict[str, int] = {}
         self._is_active: bool | None = None
 
     def round(self) -> int:
@@ -120,25 +125,17 @@ class Reconciler:
     # -------------------------------------------------------------------------------------------- the kinds
 
     def _runs_at_work(self) -> int:
-        with self._database.transaction() as tx:
-            found = rows.at_work(tx.conn, self._limits, self._after)
-        full = len(found) == self._limits.batch
-        if not full:
-            self._after = rows.THE_BEGINNING
-
         def look(job: Job) -> bool:
-            # Moved on before the question: a run that Airflow cannot answer for does not hold up those behind it.
-            if full and job.worker_at is not None:
-                self._after = (job.worker_at, job.shadow_id)
             verdict = judge(self._airflow.dag_run(job.dag, job.run_id), bool(job.is_overdue))
             return verdict is not None and self._repairs.end_run(job, verdict)
 
-        return self._each(found, look)
+        return self._look_at("runs at work", lambda tx, page: rows.at_work(tx.conn, self._limits, page), look)
 
     def _missing_dead_letters(self) -> int:
-        with self._database.transaction() as tx:
-            found = rows.without_dead_letter(tx.conn, self._limits)
-        return self._each(found, self._repairs.write_dead_letter)
+        def find(tx: UnitOfWork, page: Page) -> list[Job]:
+            return rows.without_dead_letter(tx.conn, self._limits, page)
+
+        return self._look_at("dead letters", find, self._repairs.write_dead_letter)
 
     def _lost_messages(self) -> int:
         """A foreign row counts whatever its publish_status says: many publishers never change it, one that died
@@ -146,17 +143,10 @@ class Reconciler:
         if self._management is None:
             self._complaints.say("management", "EVEREST_RABBIT_MANAGEMENT_URL is not set; lost messages stay lost")
             return 0
-        with self._database.transaction() as tx:
-            found = rows.lost_messages(tx.conn, self._limits, self._settings.site, tx.now)
-        if not found:
-            return 0
-        try:
-            empty = self._management.queue_is_empty()
-        except ManagementUnavailable as trouble:
-            self._complaints.say("management", f"RabbitMQ's management API: {trouble.message}")
-            return 0
-        self._complaints.over("management")
         dags: dict[str, DagState] = {}
+
+        def find(tx: UnitOfWork, page: Page) -> list[Job]:
+            return rows.lost_messages(tx.conn, self._limits, self._settings.site, tx.now, page)
 
         def look(job: Job) -> bool:
             if job.dag not in dags:
@@ -171,49 +161,86 @@ class Reconciler:
                 return False
             return self._repairs.send_again(job)
 
-        return self._each(found, look) if empty else 0
+        return self._look_at("lost messages", find, look, self._queue_is_empty)
+
+    def _queue_is_empty(self) -> bool:
+        assert self._management is not None
+        try:
+            empty = self._management.queue_is_empty()
+        except ManagementUnavailable as trouble:
+            self._complaints.say("management", f"RabbitMQ's management API: {trouble.message}")
+            return False
+        self._complaints.over("management")
+        return empty
 
     def _overslept_delays(self) -> int:
-        with self._database.transaction() as tx:
-            found = rows.overslept(tx.conn, self._limits)
-        return self._each(found, self._repairs.wake)
+        return self._look_at(
+            "delays", lambda tx, page: rows.overslept(tx.conn, self._limits, page), self._repairs.wake
+        )
 
     def _decided_waits(self) -> int:
-        with self._database.transaction() as tx:
-            found = rows.decided_waits(tx.conn, self._limits)
-        return self._each(found, self._workflows.wake_waiter)
+        return self._look_at("waits", lambda tx, page: rows.decided_waits(tx.conn, page), self._workflows.wake_waiter)
 
     def _passed_deadlines(self) -> int:
-        with self._database.transaction() as tx:
-            found = rows.passed_deadlines(tx.conn, self._limits)
-        return self._each(found, self._workflows.expire)
+        return self._look_at(
+            "deadlines", lambda tx, page: rows.passed_deadlines(tx.conn, page), self._workflows.expire
+        )
 
     def _unfinished_compensations(self) -> int:
-        with self._database.transaction() as tx:
-            found = rows.unfinished_compensations(tx.conn, self._limits)
-        return self._each(found, self._workflows.compensate)
+        def find(tx: UnitOfWork, page: Page) -> list[Workflow]:
+            return rows.unfinished_compensations(tx.conn, page)
 
-    def _each(self, found: Iterable[Found], repair: Callable[[Found], bool]) -> int:
-        changed = 0
+        return self._look_at("compensations", find, self._workflows.compensate)
+
+    def _look_at(
+        self,
+        kind: str,
+        find: Callable[[UnitOfWork, Page], list[Found]],
+        repair: Callable[[Found], bool],
+        may_repair: Callable[[], bool] = lambda: True,
+    ) -> int:
+        """One page of this kind. `may_repair` is asked once something is found. Returns how many were changed."""
+        skip = self._skip.get(kind, 0)
+        with self._database.transaction() as tx:
+            found = find(tx, Page(self._limits.batch, skip))
+            if not found and skip:
+                skip = 0
+                found = find(tx, Page(self._limits.batch, 0))
+        if not found or not may_repair():
+            return 0
+        changed, seen = self._each(found, repair)
+        # What was changed is not found any more; what was not still stands before the rows that nobody has seen.
+        self._skip[kind] = 0 if seen == len(found) < self._limits.batch else skip + seen - changed
+        return changed
+
+    def _each(self, found: Iterable[Found], repair: Callable[[Found], bool]) -> tuple[int, int]:
+        """How many were changed, and how many looked at: all, unless it is stopping or there is too much trouble."""
+        changed = seen = troubles = 0
         for job in found:
-            if self._is_stopping():
+            if self._is_stopping() or troubles == TROUBLES_MAX:
                 break
+            seen += 1
             self._vitals.turn()
             try:
                 with logs.about(**job.ids):
                     changed += repair(job)
-            except TransientDatabaseError:
-                raise
+            except TransientDatabaseError as trouble:
+                if trouble.number not in LOCKED:
+                    raise
+                self._complaints.say(job.log_context, f"somebody holds {job.log_context}: {trouble.message}")
+                troubles += 1
             except AirflowUnavailable as trouble:
                 self._complaints.say("Airflow", trouble.message)
-                break
+                if isinstance(trouble, AirflowDown):
+                    break
+                troubles += 1
             except Exception as error:
                 self._vitals.meter.count(metrics.CANNOT_REPAIR)
                 self._complaints.say(job.log_context, f"cannot repair {job.log_context}: {error!r}", logging.ERROR)
                 log.debug("cannot repair %s", job.log_context, exc_info=True)
             else:
                 self._complaints.over("Airflow")
-        return changed
+        return changed, seen
 
 
 def lock_name(schema: str) -> str:

@@ -14,8 +14,13 @@ from ingest_consumer import shadow as jobs
 
 QUERIES = load_queries("reconciler")
 
-THE_BEGINNING = (datetime(1000, 1, 1), 0)
-"""The cursor before all rows: the earliest DATETIME."""
+
+@dataclass(frozen=True)
+class Page:
+    """Which rows of a kind a round looks at: `batch` of them, behind the first `skip`."""
+
+    batch: int
+    skip: int = 0
 
 
 @dataclass(frozen=True)
@@ -109,26 +114,18 @@ class Workflow:
         return f"workflow={self.workflow} workflow_id={self.workflow_id}"
 
 
-def at_work(conn: Connection, limits: Limits, after: tuple[datetime, int]) -> list[Job]:
-    """PROCESSING without news for a while, from the cursor on."""
-    return _found(
-        QUERIES.at_work(
-            conn,
-            quiet_s=limits.quiet.total_seconds(),
-            hold_limit_s=limits.hold_limit.total_seconds(),
-            after_at=after[0],
-            after_id=after[1],
-            batch=limits.batch,
-        )
-    )
+def at_work(conn: Connection, limits: Limits, page: Page) -> list[Job]:
+    """PROCESSING without news for a while."""
+    quiet_s, hold_limit_s = limits.quiet.total_seconds(), limits.hold_limit.total_seconds()
+    return _found(QUERIES.at_work(conn, quiet_s=quiet_s, hold_limit_s=hold_limit_s, **vars(page)))
 
 
-def without_dead_letter(conn: Connection, limits: Limits) -> list[Job]:
+def without_dead_letter(conn: Connection, limits: Limits, page: Page) -> list[Job]:
     after_s = limits.dead_letter_after.total_seconds()
-    return _found(QUERIES.without_dead_letter(conn, after_s=after_s, batch=limits.batch))
+    return _found(QUERIES.without_dead_letter(conn, after_s=after_s, **vars(page)))
 
 
-def lost_messages(conn: Connection, limits: Limits, site: Settings, now: datetime) -> list[Job]:
+def lost_messages(conn: Connection, limits: Limits, site: Settings, now: datetime, page: Page) -> list[Job]:
     """PENDING for long without a message on its way; whether one lies in the queue is not known here."""
     return _found(
         QUERIES.lost_messages(
@@ -136,25 +133,25 @@ def lost_messages(conn: Connection, limits: Limits, site: Settings, now: datetim
             lost_after_s=limits.lost_after.total_seconds(),
             requeue_every_s=limits.requeue_every.total_seconds(),
             foreign_before=(now - limits.lost_after).astimezone(site.foreign_zone).replace(tzinfo=None),
-            batch=limits.batch,
+            **vars(page),
         )
     )
 
 
-def overslept(conn: Connection, limits: Limits) -> list[Job]:
-    return _found(QUERIES.overslept(conn, grace_s=limits.wake_grace.total_seconds(), batch=limits.batch))
+def overslept(conn: Connection, limits: Limits, page: Page) -> list[Job]:
+    return _found(QUERIES.overslept(conn, grace_s=limits.wake_grace.total_seconds(), **vars(page)))
 
 
-def decided_waits(conn: Connection, limits: Limits) -> list[Workflow]:
-    return [Workflow(**row) for row in QUERIES.decided_waits(conn, batch=limits.batch)]
+def decided_waits(conn: Connection, page: Page) -> list[Workflow]:
+    return [Workflow(**row) for row in QUERIES.decided_waits(conn, **vars(page))]
 
 
-def passed_deadlines(conn: Connection, limits: Limits) -> list[Workflow]:
-    return [Workflow(**row) for row in QUERIES.passed_deadlines(conn, batch=limits.batch)]
+def passed_deadlines(conn: Connection, page: Page) -> list[Workflow]:
+    return [Workflow(**row) for row in QUERIES.passed_deadlines(conn, **vars(page))]
 
 
-def unfinished_compensations(conn: Connection, limits: Limits) -> list[Workflow]:
-    return [Workflow(**row) for row in QUERIES.unfinished_compensations(conn, batch=limits.batch)]
+def unfinished_compensations(conn: Connection, page: Page) -> list[Workflow]:
+    return [Workflow(**row) for row in QUERIES.unfinished_compensations(conn, **vars(page))]
 
 
 def _found(rows: Any) -> list[Job]:

@@ -25,8 +25,10 @@ Connection = Any
 
 SQL_DIR = Path(__file__).resolve().parents[3] / "sql"
 
-# Deadlock, lock wait, record changed (MariaDB snapshot isolation), server gone, lost connection (two numbers).
-TRANSIENT = frozenset({1213, 1205, 1020, 2006, 2013, 2055})
+# Deadlock, lock wait, record changed (MariaDB snapshot isolation): somebody else is at the same rows.
+LOCKED = frozenset({1213, 1205, 1020})
+# And server gone, lost connection (two numbers).
+TRANSIENT = LOCKED | {2006, 2013, 2055}
 # Cannot reach the server at all, or it is starting, stopping or full.
 UNREACHABLE = frozenset({2002, 2003, 1040, 1053, 1077, 1079, 1927, 3169})
 DUPLICATE = 1062

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 
@@ -64,6 +64,59 @@ def test_a_run_that_airflow_cannot_answer_for_does_not_hold_up_those_behind_it(w
 
     assert [reconciler.round(), reconciler.round()] == [0, 1]
     assert [world.status(shadow_id) for shadow_id in (1, 2)] == ["PROCESSING", "PENDING"]
+
+
+def test_a_run_that_airflow_can_never_answer_for_holds_up_no_other(world: World) -> None:
+    ill, sound = (world.at_work("failed", key=key) for key in ("ill", "sound"))
+    world.airflow.ill = ill.dag_run_id
+
+    assert world.reconciler().round() == 1
+    assert [world.status(ticket.shadow_id) for ticket in (ill, sound)] == ["PROCESSING", "PENDING"]
+
+
+def test_a_dag_that_airflow_can_never_answer_for_holds_up_no_other(world: World) -> None:
+    ill, sound = world.sent(key="ill"), world.sent(key="sound")
+    world.execute("UPDATE rabbit_publish_shadow SET dag_id = 'ill' WHERE id = %s", ill)
+    world.age(LONG_AGO)
+    world.airflow.ill = "ill"
+
+    assert world.reconciler().round() == 1
+    assert [world.row(shadow_id)["requeued"] for shadow_id in (ill, sound)] == [0, 1]
+
+
+def test_rows_that_stay_as_they_are_hide_none_behind_them(world: World) -> None:
+    """As many as a round looks at: lost messages whose runs are at work, and deadlines of workflows nobody knows."""
+    settings = replace(world.settings, limits=replace(world.settings.limits, batch=2))
+    waiting = [world.sent(key=str(number)) for number in range(3)]
+    for shadow_id in waiting[:2]:
+        world.airflow.has(world.row(shadow_id)["dag_run_id"], "running")
+        world.execute("UPDATE workflow_runs SET workflow = 'unknown' WHERE carrier_shadow_id = %s", shadow_id)
+    world.execute("UPDATE workflow_runs SET deadline_at = UTC_TIMESTAMP(6) + INTERVAL 1 SECOND")
+    world.age(LONG_AGO)
+    reconciler = world.reconciler(settings)
+
+    assert reconciler.round() == 0
+    assert reconciler.round() == 1
+    assert [world.status(shadow_id) for shadow_id in waiting] == ["PENDING", "PENDING", "FAILED"]
+
+    world.airflow.runs.clear()
+    assert sum(reconciler.round() for _ in range(3)) == 2, "the two lost messages are seen again"
+
+
+def test_a_row_that_somebody_holds_holds_up_no_other(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    held, free = (world.at_work("failed", key=key) for key in ("held", "free"))
+    database = bootstrap.database(world.url, Settings())
+    reconciler = world.reconciler(database=database)
+    with database.transaction() as tx:
+        tx.conn.query("SET SESSION innodb_lock_wait_timeout = 1")
+    with closing(store.connect(world.url)) as somebody:
+        somebody.query(f"SELECT id FROM rabbit_publish_shadow WHERE id = {held.shadow_id} FOR UPDATE")
+        somebody.store_result()
+
+        assert reconciler.round() == 1
+
+    assert [world.status(ticket.shadow_id) for ticket in (held, free)] == ["PROCESSING", "PENDING"]
+    assert "somebody holds" in caplog.text
 
 
 def test_without_the_management_api_the_other_repairs_go_on(world: World, caplog: pytest.LogCaptureFixture) -> None:

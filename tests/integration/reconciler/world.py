@@ -40,13 +40,17 @@ LONG_AGO = timedelta(hours=1)
 
 
 class WatchedAirflow(fake_airflow.FakeAirflow):
-    """`on_run_asked` is called while Airflow answers a question about a run: what happens in between."""
+    """`on_run_asked` is called while Airflow answers a question about a run: what happens in between. It breaks at each
+    question about what is `ill`, a run or a DAG."""
 
     def __init__(self) -> None:
         super().__init__()
         self.on_run_asked: Callable[[], None] = lambda: None
+        self.ill: str | None = None
 
     def answer(self, method: str, path: str, token: str, body: Any) -> tuple[int, Any]:
+        if self.ill is not None and path.endswith(f"/{self.ill}"):
+            return 500, {"detail": "Internal Server Error"}
         given = super().answer(method, path, token, body)
         if self.calls[-1][0] == "run" and given[0] != 401:
             self.on_run_asked()
