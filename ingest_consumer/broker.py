@@ -54,17 +54,22 @@ _decode_value = pika.data.decode_value
 
 
 def _value(encoded: bytes, offset: int) -> tuple[Any, int]:
-    """A header's value, None for a timestamp beyond Python's years, and where the next one begins."""
+    """A header's value and where the next one begins; None for a timestamp beyond Python's years, and for what is
+    nested more deeply than Python goes."""
     try:
         value, end = _decode_value(encoded, offset)
     except (ValueError, OverflowError, OSError):
         if encoded[offset : offset + 1] != b"T":
             raise
         return None, offset + 9  # its kind and eight bytes
+    except RecursionError:  # in the innermost one with room enough left; those around it go on behind it
+        if encoded[offset : offset + 1] not in (b"F", b"A"):
+            raise
+        return None, offset + 5 + int.from_bytes(encoded[offset + 1 : offset + 5], "big")  # kind, length, content
     return value, end
 
 
-# A sender that counts in milliseconds where AMQP means seconds: pika drops the connection over it, the message
-# comes back, and no worker ever gets past it. What else could not be read (infinite floats, unknown kinds) the broker
-# refuses.
+# Pika drops the connection over a header that it cannot read, the message comes back, and no worker ever gets past it: a
+# sender that counts in milliseconds where AMQP means seconds, tables in tables in tables. What else could not be read
+# (infinite floats, unknown kinds) the broker refuses.
 setattr(pika.data, "decode_value", _value)  # noqa: B010 - a function of another module, on purpose

@@ -28,6 +28,16 @@ class Encoded(bytes):
     """A header value as it goes over the wire: its kind and its bytes."""
 
 
+def nested(kind: bytes, depth: int) -> Encoded:
+    """A table (F) in a table, or an array (A) in an array, and so on; the innermost is empty."""
+    key = b"\x01k" if kind == b"F" else b""
+    value = b""
+    for _ in range(depth):
+        content = key + value if value else b""
+        value = kind + struct.pack(">I", len(content)) + content
+    return Encoded(value)
+
+
 @pytest.fixture
 def any_header(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets a test send what pika itself would not write."""
@@ -50,6 +60,9 @@ def any_header(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.param(Encoded(b"T" + struct.pack(">Q", 2**64 - 1)), id="the last timestamp"),
         pytest.param(Encoded(b"S\x00\x00\x00\x02\xff\xfe"), id="text that is not UTF-8"),
         pytest.param([1, {"at": Encoded(b"T" + struct.pack(">Q", YEAR_57888))}], id="deep inside"),
+        pytest.param(nested(b"F", 1_000), id="tables in tables"),
+        pytest.param(nested(b"A", 1_000), id="arrays in arrays"),
+        pytest.param([nested(b"F", 1_000), {"in": nested(b"A", 10_000)}], id="deep in several places"),
     ],
 )
 def test_a_header_that_python_cannot_express_stops_no_worker_and_the_other_headers_are_read(
