@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from typing import TypeVar
 
-from everest.errors import TransientDatabaseError
+from everest.errors import SettingsError, TransientDatabaseError
 from everest.reconciler import rows
 from everest.reconciler.management import Management, ManagementUnavailable
 from everest.reconciler.repairs import Repairs
@@ -83,7 +83,7 @@ class Reconciler:
 
     def wake_waiters(self) -> int:
         """The part of a round that people feel and that costs one query: more often than the rest."""
-        return self._if_active(self._decided_waits)
+        return self._if_active(lambda: self._unless_broken(self._decided_waits))
 
     def _if_active(self, look: Callable[[], int]) -> int:
         self._vitals.turn()
@@ -93,8 +93,18 @@ class Reconciler:
         except TransientDatabaseError as trouble:
             self._complaints.say("database", f"no database: {trouble.message}")
             return 0
+        except SettingsError:
+            raise
+        except Exception as bug:
+            self._tell_bug("its turn", bug)
+            return 0
         self._complaints.over("database")
         return changed
+
+    def _tell_bug(self, what: str, bug: Exception) -> None:
+        self._vitals.meter.count(metrics.CANNOT_REPAIR)
+        self._complaints.say(f"bug in {what}", f"OUR BUG in {what}: {bug!r}; the rest goes on", logging.ERROR)
+        log.debug("bug in %s", what, exc_info=True)
 
     def _look(self) -> int:
         kinds = (
@@ -106,7 +116,17 @@ class Reconciler:
             self._overslept_delays,
             self._unfinished_compensations,
         )
-        return sum(kind() for kind in kinds)
+        return sum(self._unless_broken(kind) for kind in kinds)
+
+    def _unless_broken(self, kind: Callable[[], int]) -> int:
+        """A kind that cannot be looked for at all holds up none of the others."""
+        try:
+            return kind()
+        except (TransientDatabaseError, SettingsError):
+            raise
+        except Exception as bug:
+            self._tell_bug(kind.__name__.strip("_").replace("_", " "), bug)
+            return 0
 
     def _take_turn(self) -> bool:
         """Whether the named lock is this session's. A lost connection loses the lock, so it is asked for each round."""

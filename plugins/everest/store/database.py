@@ -29,8 +29,15 @@ SQL_DIR = Path(__file__).resolve().parents[3] / "sql"
 LOCKED = frozenset({1213, 1205, 1020})
 # And server gone, lost connection (two numbers).
 TRANSIENT = LOCKED | {2006, 2013, 2055}
-# Cannot reach the server at all, or it is starting, stopping or full.
-UNREACHABLE = frozenset({2002, 2003, 1040, 1053, 1077, 1079, 1927, 3169})
+# Cannot reach the server at all, or it is starting, stopping or full (for this user: 1203, 1226).
+UNREACHABLE = frozenset({2002, 2003, 1040, 1053, 1077, 1079, 1203, 1226, 1927, 3169})
+# It ended a connection that was idle (4031), or lost the way to us (1158 to 1161).
+CUT_OFF = frozenset({4031, 1158, 1159, 1160, 1161})
+# It changes places with another one: read only (1290, 1836), offline (3032), no part of its cluster (1047), or its
+# group takes no commit (3100, 3101). A new connection finds the one that took over.
+FAILING_OVER = frozenset({1290, 1836, 3032, 1047, 3100, 3101})
+PASSING = TRANSIENT | UNREACHABLE | CUT_OFF | FAILING_OVER
+"""The same call may succeed a little later, or on another connection."""
 DUPLICATE = 1062
 OUT_OF_SYNC = 2014
 NOT_NULL = 1048
@@ -158,7 +165,7 @@ def _interruption(error: MySQLdb.Error) -> BaseException | None:
 def typed(error: MySQLdb.Error) -> DatabaseError:
     number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     text = str(error.args[1]) if len(error.args) > 1 else str(error)
-    if number in TRANSIENT or number in UNREACHABLE or isinstance(error, MySQLdb.InterfaceError):
+    if number in PASSING or isinstance(error, MySQLdb.InterfaceError):
         return TransientDatabaseError(text, number)
     if number == DUPLICATE:
         return DuplicateKey(text, number)

@@ -11,7 +11,8 @@ from datetime import timedelta
 import pytest
 
 from everest import bootstrap
-from everest.errors import DocumentRefused, TransientDatabaseError
+from everest.errors import DatabaseError, DocumentRefused, TransientDatabaseError
+from everest.reconciler import rows
 from everest.settings import Settings
 from everest.store import database as store
 from everest.store.unit_of_work import Database, UnitOfWork
@@ -170,6 +171,27 @@ def test_a_database_that_is_not_there_is_said_once(world: World, caplog: pytest.
     assert [reconciler.round() for _ in range(3)] == [0, 0, 0]
     assert len(asked) == 3
     assert sum("no database" in record.message for record in caplog.records) == 1
+
+
+def test_rows_that_cannot_be_looked_for_at_all_end_neither_the_round_nor_the_process(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A column that somebody took away, a right that nobody granted."""
+    ticket = world.at_work("failed")
+    failed = world.failed(DocumentRefused("salah"), key="failed")
+    world.age(LONG_AGO)
+
+    def refused(*_: object) -> list[rows.Workflow]:
+        raise DatabaseError("Unknown column 'deadline_at' in 'where clause'", 1054)
+
+    monkeypatch.setattr(rows, "decided_waits", refused)
+    monkeypatch.setattr(rows, "passed_deadlines", refused)
+    reconciler = world.reconciler()
+
+    assert (reconciler.wake_waiters(), reconciler.round()) == (0, 2)
+    assert world.status(ticket.shadow_id) == "PENDING"
+    assert world.row(failed.shadow_id)["dead_lettered_at"] is not None
+    assert "OUR BUG in passed deadlines" in caplog.text
 
 
 def test_a_row_that_cannot_be_repaired_holds_up_no_other(world: World, caplog: pytest.LogCaptureFixture) -> None:
