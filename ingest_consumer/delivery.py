@@ -325,6 +325,7 @@ class Delivery:
         except RerunRefused as refusal:
             if refusal.status == "FAILED":
                 return Verdict(Outcome.REJECT, f"cannot be run again: {refusal.message}")
+            self.pause(OWN_LOOK_S)
             return None  # it changed between the two looks; look again
         return Verdict(Outcome.ACK, f"shadow row {row.id} runs again as {run_id}")
 

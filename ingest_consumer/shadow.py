@@ -299,7 +299,8 @@ def _lock(conn: Any, shadow_id: int) -> tuple[Shadow, dict[str, Any] | None]:
     found = queries.lock_run(conn, workflow_id=row.workflow_id)
     row = get(conn, shadow_id)  # read again: it may have changed before we had the lock
     if row is None or found is None:
-        raise RerunRefused(f"shadow row {shadow_id} names a workflow that does not exist")
+        status = None if row is None else row.worker_status
+        raise RerunRefused(f"shadow row {shadow_id} names a workflow that does not exist", status)
     columns = ("id", "workflow", "idempotency_key", "status", "n", "dag_id", "dag_run_id", "compensation", "error_code")
     return row, dict(zip(columns, found, strict=True))
 

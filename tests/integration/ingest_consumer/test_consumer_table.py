@@ -191,6 +191,20 @@ def test_a_failed_row_that_is_redelivered_is_rejected_even_with_the_marks_of_a_d
     assert rows.outbox() == []
 
 
+def test_a_moved_back_letter_whose_workflow_is_gone_goes_back(
+    vhost: Vhost, running: Running, settings: Settings, rows: Rows
+) -> None:
+    """Purged, or not restored: there is nothing to run again, however often one looks."""
+    shadow_id = rows.ours(1018, run_status="failed", worker_status="FAILED", error_code=500)
+    body = rows.body(shadow_id, workflow_id=None, workflow=None)
+    rows.do("DELETE FROM workflow_runs")
+
+    deliver(vhost, running, settings, body, headers={"x-everest-dead": "1"})
+
+    until(lambda: vhost.depth(DLQ) == 1, "back in the dead-letter queue")
+    assert rows.get(shadow_id)["worker_status"] == "FAILED"
+
+
 def test_a_moved_back_letter_that_cannot_run_again_goes_back_instead_of_vanishing(
     vhost: Vhost, running: Running, settings: Settings, rows: Rows
 ) -> None:
