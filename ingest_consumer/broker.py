@@ -69,7 +69,7 @@ def _value(encoded: bytes, offset: int) -> tuple[Any, int]:
     return value, end
 
 
-# Pika drops the connection over a header that it cannot read, the message comes back, and no worker ever gets past it: a
-# sender that counts in milliseconds where AMQP means seconds, tables in tables in tables. What else could not be read
-# (infinite floats, unknown kinds) the broker refuses.
+# Pika drops the connection over a header that it cannot read, the message comes back, and no worker ever gets past it:
+# a sender that counts in milliseconds where AMQP means seconds, tables in tables in tables. What else could not be
+# read (infinite floats, unknown kinds) the broker refuses.
 setattr(pika.data, "decode_value", _value)  # noqa: B010 - a function of another module, on purpose

@@ -218,9 +218,7 @@ def _letters(channel: BlockingChannel, database: Database) -> Iterator[Letter]:
             yield _letter(tag, key, died_at, message, broken, rows)
 
 
-def _raw(
-    channel: BlockingChannel, count: int
-) -> Iterator[tuple[int, str, datetime | None, Message | None, str]]:
+def _raw(channel: BlockingChannel, count: int) -> Iterator[tuple[int, str, datetime | None, Message | None, str]]:
     for _ in range(count):
         method, properties, body = channel.basic_get(DEAD_LETTER_QUEUE)
         if method is None:

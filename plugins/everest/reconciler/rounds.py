@@ -194,17 +194,13 @@ class Reconciler:
         return empty
 
     def _overslept_delays(self) -> int:
-        return self._look_at(
-            "delays", lambda tx, page: rows.overslept(tx.conn, self._limits, page), self._repairs.wake
-        )
+        return self._look_at("delays", lambda tx, page: rows.overslept(tx.conn, self._limits, page), self._repairs.wake)
 
     def _decided_waits(self) -> int:
         return self._look_at("waits", lambda tx, page: rows.decided_waits(tx.conn, page), self._workflows.wake_waiter)
 
     def _passed_deadlines(self) -> int:
-        return self._look_at(
-            "deadlines", lambda tx, page: rows.passed_deadlines(tx.conn, page), self._workflows.expire
-        )
+        return self._look_at("deadlines", lambda tx, page: rows.passed_deadlines(tx.conn, page), self._workflows.expire)
 
     def _unfinished_compensations(self) -> int:
         def find(tx: UnitOfWork, page: Page) -> list[Workflow]:

@@ -123,7 +123,9 @@ def let_the_time_pass(connection: Any, document: Document) -> None:
     waiting["until"]["$datetime"] = earlier.isoformat()
     with connection.cursor() as cursor:
         cursor.execute("UPDATE workflow_runs SET waiting = %s WHERE id = %s", (json.dumps(waiting), run["id"]))
-        cursor.execute("UPDATE rabbit_publish_shadow SET worker_status = 'PENDING' WHERE id = %s", (document.shadow_id,))
+        cursor.execute(
+            "UPDATE rabbit_publish_shadow SET worker_status = 'PENDING' WHERE id = %s", (document.shadow_id,)
+        )
     connection.commit()
 
 

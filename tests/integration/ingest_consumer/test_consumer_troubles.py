@@ -108,7 +108,12 @@ def test_one_paused_dag_does_not_hold_up_another_workflow(
 
 
 def test_the_second_message_of_a_paused_dag_does_not_wait_as_the_first_did(
-    vhost: Vhost, running: Running, settings: Settings, rows: Rows, airflow: FakeAirflow, monkeypatch: pytest.MonkeyPatch
+    vhost: Vhost,
+    running: Running,
+    settings: Settings,
+    rows: Rows,
+    airflow: FakeAirflow,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A pile of them before another workflow's message would else hold that up for half a minute each."""
     waited: list[int] = []

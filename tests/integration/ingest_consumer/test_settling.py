@@ -37,7 +37,8 @@ def test_letters_are_read_without_the_responses_of_their_rows_and_without_their_
     told = rows.ours(6301, worker_status="FAILED", error_code=422, error="422 baris salah")
     untold = rows.ours(6302, worker_status="FAILED", error_code=422)
     rows.do(
-        "UPDATE rabbit_publish_shadow SET response = JSON_OBJECT('message', IF(id = %s, 'harga kosong', ''), 'errors', %s)",
+        "UPDATE rabbit_publish_shadow"
+        " SET response = JSON_OBJECT('message', IF(id = %s, 'harga kosong', ''), 'errors', %s)",
         untold,
         MEGABYTE,
     )
