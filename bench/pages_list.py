@@ -9,7 +9,9 @@ from datetime import timedelta
 from bench.pages_data import Filled
 from everest import reports
 
-OUTSIDE = frozenset({"/", "/assets/{version}/{name}", "/documents/of/{transaksi_id}", "/submit/template.{form}"})
+OUTSIDE = frozenset(
+    {"/", "/assets/{version}/{name}", "/documents/of/{transaksi_id}", "/reports/document", "/submit/template.{form}"}
+)
 """Redirects, and files that ask the database nothing."""
 
 Page = tuple[str, str, str]

@@ -44,6 +44,10 @@ GRANT SELECT ON akun TO 'everest_tasks'@'%', 'everest_reconciler'@'%', 'everest_
 GRANT SELECT ON akun_gudang TO 'everest_tasks'@'%', 'everest_reconciler'@'%', 'everest_pages'@'%', 'everest_operator'@'%', 'everest_reader'@'%';
 GRANT SELECT ON kebijakan_selisih TO 'everest_tasks'@'%', 'everest_reconciler'@'%', 'everest_pages'@'%', 'everest_operator'@'%', 'everest_reader'@'%';
 
+-- Groups of items, for reports: kept by people, from the item master.
+GRANT SELECT ON kelompok_barang TO 'everest_pages'@'%', 'everest_operator'@'%', 'everest_reader'@'%';
+GRANT INSERT, UPDATE, DELETE ON kelompok_barang TO 'everest_operator'@'%';
+
 -- Months. A posting makes the row that it locks; it can't open a closed month. People close and open them.
 GRANT SELECT ON periode_akuntansi TO 'everest_tasks'@'%', 'everest_reconciler'@'%', 'everest_pages'@'%', 'everest_operator'@'%', 'everest_reader'@'%';
 GRANT INSERT, UPDATE (periode) ON periode_akuntansi TO 'everest_tasks'@'%', 'everest_operator'@'%';

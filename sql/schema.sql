@@ -113,6 +113,13 @@ CREATE TABLE kebijakan_selisih (
     PRIMARY KEY (gudang_kode)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
 
+-- Which group an item belongs to, for reports; optional. An item that is not here has none.
+CREATE TABLE kelompok_barang (
+    kode_barang VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    kelompok VARCHAR(100) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    PRIMARY KEY (kode_barang)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
+
 -- The chart of accounts needs the three accounts of posting-rules; a site that has its own rows keeps them.
 INSERT INTO akun (kode_akun, nama) VALUES
     ('1010030030', 'Persediaan barang'),

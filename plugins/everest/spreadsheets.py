@@ -11,6 +11,9 @@ from decimal import Decimal
 SIGNIFICANT_DIGITS = 15
 """Every decimal of so many digits survives a double, and Excel shows and keeps no more."""
 
+LARGEST_EXPONENT = 300
+"""Beyond it a double loses digits, or is none."""
+
 # Signs that begin a formula (full-width ones in Asian locales too), also behind white space and marks that nobody sees,
 # which some spreadsheets skip or trim; a tab or a line break in front is disarmed whatever follows it.
 _BEGIN = r"(?:[\t\r\n]|[\s\x00-\x1f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]*[=+\-@＝＋－＠])"
@@ -32,13 +35,13 @@ def unguarded(text: str) -> str:
 def exact_double(value: Decimal) -> float | None:
     """The double that stands for exactly this number in a spreadsheet, None if there is none: more than 15 significant
     digits are kept by no spreadsheet, however the file was written."""
-    if significant_digits(value) > SIGNIFICANT_DIGITS:
-        return None
     double = float(value)
-    # The second look is at the 16 digits that XlsxWriter writes.
-    if Decimal(repr(double)) != value or float(f"{double:.16G}") != double:
+    is_short = len(value.as_tuple().digits) <= SIGNIFICANT_DIGITS and abs(value.adjusted()) <= LARGEST_EXPONENT
+    # So few digits come back from their double by themselves; more, or huge ones, may not.
+    if not is_short and (significant_digits(value) > SIGNIFICANT_DIGITS or Decimal(repr(double)) != value):
         return None
-    return double
+    # The second look is at the 16 digits that XlsxWriter writes.
+    return double if float(f"{double:.16G}") == double else None
 
 
 def decimal_of(double: float) -> Decimal | None:

@@ -10,60 +10,103 @@ SELECT EXISTS (SELECT 1 FROM posting_sets WHERE nomer_nota = :nomer_nota)
     OR EXISTS (SELECT 1 FROM rabbit_publish_shadow WHERE nomer_nota = :nomer_nota)
     OR EXISTS (SELECT 1 FROM kartu_stok WHERE nomer_nota = :nomer_nota);
 
--- name: postings(since, until, gudang_kode, kode_barang, lot, nomer_nota)
--- The postings of a range by their instant, of which some line fits. The header of a reversal is that of what it reverses.
+-- name: transaksi_of_nota(nomer_nota)$
+-- The document of a number: the posted one, else the newest.
+SELECT COALESCE(
+    (SELECT p.transaksi_id FROM posting_sets p WHERE p.nomer_nota = :nomer_nota),
+    (SELECT h.transaksi_id FROM so_headers_staging h WHERE h.nomer_nota = :nomer_nota ORDER BY h.id DESC LIMIT 1),
+    (SELECT s.transaksi_id FROM rabbit_publish_shadow s WHERE s.nomer_nota = :nomer_nota ORDER BY s.id DESC LIMIT 1)
+);
+
+-- name: postings_of_nota(nomer_nota)
+-- The accounting documents that a number stands for: what was posted under it, and what reverses that.
+SELECT p.transaksi_id FROM posting_sets p WHERE p.nomer_nota = :nomer_nota
+UNION
+SELECT r.transaksi_id FROM posting_sets o JOIN posting_sets r ON r.membalik_id = o.id WHERE o.nomer_nota = :nomer_nota;
+
+-- name: postings(since, until, after_wib, after_id, every_nota, transaksi_ids, gudang_kode, kode_barang, lot, kelompok, alasan, size)
+-- The next postings of a range by their instant, of which some line fits, each with its number of lines. The header of a
+-- reversal is that of what it reverses. Read along the index of instants: a page costs what it holds, however many
+-- postings there are.
 SELECT p.id, p.transaksi_id, p.nomer_nota, p.jenis, o.nomer_nota AS membalik,
-       t.tanggal_wib, t.gudang_kode, h.id AS header_id, h.tanggal_opname, h.diotorisasi_oleh
-FROM posting_sets p
-JOIN transaksi t ON t.id = p.transaksi_id
+       t.tanggal_wib, t.gudang_kode, h.id AS header_id, h.tanggal_opname, h.diotorisasi_oleh,
+       (SELECT COUNT(*) FROM transaksi_values v WHERE v.transaksi_id = p.transaksi_id) AS jumlah_baris
+FROM transaksi t
+STRAIGHT_JOIN posting_sets p ON p.transaksi_id = t.id
 LEFT JOIN posting_sets o ON o.id = p.membalik_id
 LEFT JOIN so_headers_staging h ON h.transaksi_id = COALESCE(o.transaksi_id, p.transaksi_id)
-WHERE (:since IS NULL OR t.tanggal_wib >= :since)
+WHERE t.tanggal_wib >= :after_wib AND (t.tanggal_wib > :after_wib OR t.id > :after_id)
+  AND (:since IS NULL OR t.tanggal_wib >= :since)
   AND (:until IS NULL OR t.tanggal_wib < :until)
-  AND (:nomer_nota IS NULL OR p.nomer_nota = :nomer_nota OR o.nomer_nota = :nomer_nota)
-  AND ((:gudang_kode IS NULL AND :kode_barang IS NULL AND :lot IS NULL)
+  AND (:every_nota OR t.id IN :transaksi_ids)
+  AND ((:gudang_kode IS NULL AND :kode_barang IS NULL AND :lot IS NULL AND :kelompok IS NULL)
        OR EXISTS (SELECT 1 FROM transaksi_values v
                   WHERE v.transaksi_id = p.transaksi_id
                     AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
                     AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
-                    AND (:lot IS NULL OR v.lot = :lot)))
-ORDER BY t.tanggal_wib, p.id;
+                    AND (:lot IS NULL OR v.lot = :lot)
+                    AND (:kelompok IS NULL OR :kelompok = COALESCE(
+                         (SELECT NULLIF(k.kelompok, '') FROM kelompok_barang k WHERE k.kode_barang = v.kode_barang),
+                         '(tanpa kelompok)'))))
+  AND (:alasan IS NULL
+       OR EXISTS (SELECT 1 FROM transaksi_values v
+                  LEFT JOIN so_details_staging d
+                         ON d.header_id = h.id AND d.baris = v.baris AND d.kode_barang = v.kode_barang
+                  WHERE v.transaksi_id = p.transaksi_id AND v.selisih_qty <> 0
+                    AND COALESCE(NULLIF(d.alasan, ''), '(tanpa alasan)') = :alasan))
+ORDER BY t.tanggal_wib, t.id
+LIMIT :size;
 
--- name: variance_totals(since, until, gudang_kode, kode_barang, lot, nomer_nota)
+-- name: variance_totals(since, until, every_nota, transaksi_ids, gudang_kode, kode_barang, lot, kelompok, alasan)
 -- How many posted lines there are and what they add up to, without reading them.
 SELECT COUNT(*), SUM(v.nilai_debet), SUM(v.nilai_kredit), SUM(v.nilai_debet - v.nilai_kredit)
 FROM posting_sets p
 JOIN transaksi t ON t.id = p.transaksi_id
-LEFT JOIN posting_sets o ON o.id = p.membalik_id
 JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
 WHERE (:since IS NULL OR t.tanggal_wib >= :since)
   AND (:until IS NULL OR t.tanggal_wib < :until)
+  AND (:every_nota OR p.transaksi_id IN :transaksi_ids)
   AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
   AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
   AND (:lot IS NULL OR v.lot = :lot)
-  AND (:nomer_nota IS NULL OR p.nomer_nota = :nomer_nota OR o.nomer_nota = :nomer_nota);
+  AND (:kelompok IS NULL OR :kelompok = COALESCE(
+       (SELECT NULLIF(k.kelompok, '') FROM kelompok_barang k WHERE k.kode_barang = v.kode_barang), '(tanpa kelompok)'))
+  AND (:alasan IS NULL OR (v.selisih_qty <> 0 AND :alasan = COALESCE(
+       (SELECT NULLIF(d.alasan, '')
+        FROM so_headers_staging h
+        JOIN so_details_staging d ON d.header_id = h.id AND d.baris = v.baris AND d.kode_barang = v.kode_barang
+        WHERE h.transaksi_id = COALESCE((SELECT o.transaksi_id FROM posting_sets o WHERE o.id = p.membalik_id),
+                                        p.transaksi_id)),
+       '(tanpa alasan)')));
 
--- name: posted_lines(transaksi_id, header_id, gudang_kode, kode_barang, lot, after, batch)
--- The computed lines of a document after a line. Unit and reason are the staging row's, unless it is another item's now.
-SELECT v.baris, v.kode_barang, v.lot, v.gudang_kode, d.satuan, v.qty_sistem, v.qty_fisik, v.selisih_qty, v.harga_pokok,
-       v.nilai_debet, v.nilai_kredit, d.alasan
-FROM transaksi_values v
-LEFT JOIN so_details_staging d
-       ON d.header_id = :header_id AND d.baris = v.baris AND d.kode_barang = v.kode_barang
-WHERE v.transaksi_id = :transaksi_id AND v.baris > :after
+-- name: posted_lines(transaksi_ids, gudang_kode, kode_barang, lot, kelompok, alasan, after, batch)
+-- The computed lines of some postings; of a single one, those after a line. Unit and reason are the staging row's, unless
+-- it is another item's now.
+SELECT v.transaksi_id, v.baris, v.kode_barang, v.lot, v.gudang_kode, d.satuan, v.qty_sistem, v.qty_fisik, v.selisih_qty,
+       v.harga_pokok, v.nilai_debet, v.nilai_kredit, d.alasan
+FROM posting_sets p
+JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
+LEFT JOIN posting_sets o ON o.id = p.membalik_id
+LEFT JOIN so_headers_staging h ON h.transaksi_id = COALESCE(o.transaksi_id, p.transaksi_id)
+LEFT JOIN so_details_staging d ON d.header_id = h.id AND d.baris = v.baris AND d.kode_barang = v.kode_barang
+WHERE p.transaksi_id IN :transaksi_ids AND v.baris > :after
   AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
   AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
   AND (:lot IS NULL OR v.lot = :lot)
-ORDER BY v.baris
+  AND (:kelompok IS NULL OR :kelompok = COALESCE(
+       (SELECT NULLIF(k.kelompok, '') FROM kelompok_barang k WHERE k.kode_barang = v.kode_barang), '(tanpa kelompok)'))
+  AND (:alasan IS NULL
+       OR (v.selisih_qty <> 0 AND COALESCE(NULLIF(d.alasan, ''), '(tanpa alasan)') = :alasan))
+ORDER BY v.transaksi_id, v.baris
 LIMIT :batch;
 
--- name: hint_lines(transaksi_id)
+-- name: hint_lines(transaksi_ids)
 -- The computed lines that a smell hint can be about: all others agree with the books.
-SELECT baris, kode_barang, lot, gudang_kode, qty_sistem, qty_fisik, nilai_debet - nilai_kredit
+SELECT transaksi_id, baris, kode_barang, lot, gudang_kode, qty_sistem, qty_fisik, nilai_debet - nilai_kredit
 FROM transaksi_values
-WHERE transaksi_id = :transaksi_id AND qty_sistem IS NOT NULL AND qty_fisik IS NOT NULL
+WHERE transaksi_id IN :transaksi_ids AND qty_sistem IS NOT NULL AND qty_fisik IS NOT NULL
   AND (selisih_qty <> 0 OR qty_sistem < 0)
-ORDER BY baris;
+ORDER BY transaksi_id, baris;
 
 -- name: waiting_document(nomer_nota)^
 -- The newest document of a number under which nothing is posted, with the status of its newest job.
@@ -76,7 +119,7 @@ WHERE h.nomer_nota = :nomer_nota
 ORDER BY h.id DESC
 LIMIT 1;
 
--- name: staged_lines(header_id, header_gudang, gudang_kode, kode_barang, lot, after, batch)
+-- name: staged_lines(header_id, header_gudang, gudang_kode, kode_barang, lot, kelompok, alasan, after, batch)
 -- The counted lines of a document that is not posted, after a line.
 SELECT d.baris, d.kode_barang, COALESCE(d.lot, ''), COALESCE(d.gudang_kode, :header_gudang), d.satuan, d.qty_sistem,
        d.qty_fisik, d.harga_pokok, d.alasan
@@ -85,67 +128,89 @@ WHERE d.header_id = :header_id AND d.baris > :after
   AND (:gudang_kode IS NULL OR COALESCE(d.gudang_kode, :header_gudang) = :gudang_kode)
   AND (:kode_barang IS NULL OR d.kode_barang = :kode_barang)
   AND (:lot IS NULL OR COALESCE(d.lot, '') = :lot)
+  AND (:kelompok IS NULL OR :kelompok = COALESCE(
+       (SELECT NULLIF(k.kelompok, '') FROM kelompok_barang k WHERE k.kode_barang = d.kode_barang), '(tanpa kelompok)'))
+  AND (:alasan IS NULL
+       OR (d.qty_fisik <> d.qty_sistem AND COALESCE(NULLIF(d.alasan, ''), '(tanpa alasan)') = :alasan))
 ORDER BY d.baris
 LIMIT :batch;
 
--- name: documents(since, until, gudang_kode, kode_barang, lot, nomer_nota, at_most)
--- One row per posting; the reversal of a count without variance has no line.
-SELECT t.tanggal_wib, p.nomer_nota, p.jenis, MAX(o.nomer_nota), MAX(r.nomer_nota), t.gudang_kode, p.id, COUNT(v.baris),
+-- name: documents(since, until, every_nota, transaksi_ids, gudang_kode, kode_barang, lot, at_most)
+-- One row per posting, along the index of instants; the reversal of a count without variance has no line.
+SELECT d.tanggal_wib, d.nomer_nota, d.jenis, d.membalik, d.dibalik_oleh, d.gudang_kode, d.id, COUNT(v.baris),
        COALESCE(SUM(v.selisih_qty <> 0), 0),
        COALESCE(SUM(v.nilai_debet), 0),
        COALESCE(SUM(v.nilai_kredit), 0),
        COALESCE(SUM(v.nilai_debet - v.nilai_kredit), 0)
-FROM posting_sets p
-JOIN transaksi t ON t.id = p.transaksi_id
-LEFT JOIN posting_sets o ON o.id = p.membalik_id
-LEFT JOIN posting_sets r ON r.membalik_id = p.id
-LEFT JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
-WHERE (:since IS NULL OR t.tanggal_wib >= :since)
-  AND (:until IS NULL OR t.tanggal_wib < :until)
-  AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
-  AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
-  AND (:lot IS NULL OR v.lot = :lot)
-  AND (:nomer_nota IS NULL OR p.nomer_nota = :nomer_nota OR o.nomer_nota = :nomer_nota)
-GROUP BY p.id, t.tanggal_wib, p.nomer_nota, p.jenis, t.gudang_kode
-ORDER BY t.tanggal_wib, p.id
-LIMIT :at_most;
+FROM (
+    SELECT t.tanggal_wib, p.nomer_nota, p.jenis, o.nomer_nota AS membalik, r.nomer_nota AS dibalik_oleh, t.gudang_kode,
+           p.id, p.transaksi_id
+    FROM transaksi t
+    STRAIGHT_JOIN posting_sets p ON p.transaksi_id = t.id
+    LEFT JOIN posting_sets o ON o.id = p.membalik_id
+    LEFT JOIN posting_sets r ON r.membalik_id = p.id
+    WHERE (:since IS NULL OR t.tanggal_wib >= :since)
+      AND (:until IS NULL OR t.tanggal_wib < :until)
+      AND (:every_nota OR t.id IN :transaksi_ids)
+      AND ((:gudang_kode IS NULL AND :kode_barang IS NULL AND :lot IS NULL)
+           OR EXISTS (SELECT 1 FROM transaksi_values f
+                      WHERE f.transaksi_id = p.transaksi_id
+                        AND (:gudang_kode IS NULL OR f.gudang_kode = :gudang_kode)
+                        AND (:kode_barang IS NULL OR f.kode_barang = :kode_barang)
+                        AND (:lot IS NULL OR f.lot = :lot)))
+    ORDER BY t.tanggal_wib, t.id
+    LIMIT :at_most
+) d
+LEFT JOIN transaksi_values v
+       ON v.transaksi_id = d.transaksi_id
+      AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
+      AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
+      AND (:lot IS NULL OR v.lot = :lot)
+GROUP BY d.tanggal_wib, d.transaksi_id, d.nomer_nota, d.jenis, d.membalik, d.dibalik_oleh, d.gudang_kode, d.id
+ORDER BY d.tanggal_wib, d.transaksi_id;
 
--- name: documents_totals(since, until, gudang_kode, kode_barang, lot, nomer_nota)
+-- name: documents_totals(since, until, every_nota, transaksi_ids, gudang_kode, kode_barang, lot)
 -- The same added up.
-SELECT COUNT(DISTINCT p.id), COUNT(v.baris), SUM(v.selisih_qty <> 0), SUM(v.nilai_debet), SUM(v.nilai_kredit),
-       SUM(v.nilai_debet - v.nilai_kredit)
-FROM posting_sets p
-JOIN transaksi t ON t.id = p.transaksi_id
-LEFT JOIN posting_sets o ON o.id = p.membalik_id
-LEFT JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
-WHERE (:since IS NULL OR t.tanggal_wib >= :since)
-  AND (:until IS NULL OR t.tanggal_wib < :until)
-  AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
-  AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
-  AND (:lot IS NULL OR v.lot = :lot)
-  AND (:nomer_nota IS NULL OR p.nomer_nota = :nomer_nota OR o.nomer_nota = :nomer_nota);
+SELECT COUNT(*), SUM(d.jumlah_baris), SUM(d.beda), SUM(d.lebih), SUM(d.kurang), SUM(d.lebih - d.kurang)
+FROM (
+    SELECT COUNT(v.baris) AS jumlah_baris, COALESCE(SUM(v.selisih_qty <> 0), 0) AS beda,
+           COALESCE(SUM(v.nilai_debet), 0) AS lebih, COALESCE(SUM(v.nilai_kredit), 0) AS kurang
+    FROM posting_sets p
+    JOIN transaksi t ON t.id = p.transaksi_id
+    LEFT JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
+    WHERE (:since IS NULL OR t.tanggal_wib >= :since)
+      AND (:until IS NULL OR t.tanggal_wib < :until)
+      AND (:every_nota OR p.transaksi_id IN :transaksi_ids)
+      AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
+      AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
+      AND (:lot IS NULL OR v.lot = :lot)
+    GROUP BY p.id
+) d;
 
--- name: by_warehouse(since, until, gudang_kode, kode_barang, lot, nomer_nota)
--- Posted lines per warehouse of the line.
-SELECT v.gudang_kode, MAX(g.nama), COUNT(DISTINCT p.id), SUM(v.selisih_qty <> 0),
-       SUM(v.nilai_debet),
-       SUM(v.nilai_kredit),
-       SUM(v.nilai_debet - v.nilai_kredit)
-FROM posting_sets p
-JOIN transaksi t ON t.id = p.transaksi_id
-LEFT JOIN posting_sets o ON o.id = p.membalik_id
-JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
-LEFT JOIN gudang g ON g.gudang_kode = v.gudang_kode
-WHERE (:since IS NULL OR t.tanggal_wib >= :since)
-  AND (:until IS NULL OR t.tanggal_wib < :until)
-  AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
-  AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
-  AND (:lot IS NULL OR v.lot = :lot)
-  AND (:nomer_nota IS NULL OR p.nomer_nota = :nomer_nota OR o.nomer_nota = :nomer_nota)
-GROUP BY v.gudang_kode
-ORDER BY v.gudang_kode;
+-- name: by_warehouse(since, until, gudang_kode, kode_barang, lot, every_nota, transaksi_ids)
+-- Posted lines per warehouse of the line; a reversal counts nothing.
+SELECT d.gudang_kode, MAX(g.nama), COUNT(*), SUM(d.is_count), SUM(d.is_count AND d.beda = 0),
+       ROUND(100 * SUM(d.is_count AND d.beda = 0) / NULLIF(SUM(d.is_count), 0), 2),
+       SUM(d.beda), SUM(d.lebih), SUM(d.kurang), SUM(d.lebih - d.kurang)
+FROM (
+    SELECT v.gudang_kode, p.jenis = 'POSTING' AS is_count, SUM(v.selisih_qty <> 0) AS beda,
+           SUM(v.nilai_debet) AS lebih, SUM(v.nilai_kredit) AS kurang
+    FROM posting_sets p
+    JOIN transaksi t ON t.id = p.transaksi_id
+    JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
+    WHERE (:since IS NULL OR t.tanggal_wib >= :since)
+      AND (:until IS NULL OR t.tanggal_wib < :until)
+      AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
+      AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
+      AND (:lot IS NULL OR v.lot = :lot)
+      AND (:every_nota OR p.transaksi_id IN :transaksi_ids)
+    GROUP BY p.id, p.jenis, v.gudang_kode
+) d
+LEFT JOIN gudang g ON g.gudang_kode = d.gudang_kode
+GROUP BY d.gudang_kode
+ORDER BY d.gudang_kode;
 
--- name: by_item(since, until, gudang_kode, kode_barang, lot, nomer_nota)
+-- name: by_item(since, until, gudang_kode, kode_barang, lot, every_nota, transaksi_ids)
 -- Posted lines per item, over all its lots and warehouses.
 SELECT v.kode_barang, COUNT(DISTINCT v.gudang_kode), COUNT(DISTINCT p.id), SUM(v.selisih_qty <> 0),
        SUM(GREATEST(v.selisih_qty, 0)),
@@ -156,38 +221,62 @@ SELECT v.kode_barang, COUNT(DISTINCT v.gudang_kode), COUNT(DISTINCT p.id), SUM(v
        SUM(v.nilai_debet - v.nilai_kredit)
 FROM posting_sets p
 JOIN transaksi t ON t.id = p.transaksi_id
-LEFT JOIN posting_sets o ON o.id = p.membalik_id
 JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
 WHERE (:since IS NULL OR t.tanggal_wib >= :since)
   AND (:until IS NULL OR t.tanggal_wib < :until)
   AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
   AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
   AND (:lot IS NULL OR v.lot = :lot)
-  AND (:nomer_nota IS NULL OR p.nomer_nota = :nomer_nota OR o.nomer_nota = :nomer_nota)
+  AND (:every_nota OR p.transaksi_id IN :transaksi_ids)
 GROUP BY v.kode_barang
 ORDER BY v.kode_barang;
 
--- name: by_month(since, until, gudang_kode, kode_barang, lot, nomer_nota)
--- Posted lines per accounting month, with postings that have no line.
-SELECT DATE_FORMAT(t.tanggal_wib, '%%Y-%%m') AS bulan, COUNT(DISTINCT p.id),
-       COALESCE(SUM(v.selisih_qty <> 0), 0),
-       COALESCE(SUM(v.nilai_debet), 0),
-       COALESCE(SUM(v.nilai_kredit), 0),
-       COALESCE(SUM(v.nilai_debet - v.nilai_kredit), 0)
+-- name: by_group(since, until, gudang_kode, kode_barang, lot, every_nota, transaksi_ids)
+-- Posted lines per group of the item, as kelompok_barang says it now; items that it does not name are a group of their
+-- own, so that none is lost.
+SELECT COALESCE(NULLIF(k.kelompok, ''), '(tanpa kelompok)') AS nama_kelompok, COUNT(DISTINCT v.kode_barang), COUNT(DISTINCT p.id),
+       SUM(v.selisih_qty <> 0),
+       SUM(v.nilai_debet),
+       SUM(v.nilai_kredit),
+       SUM(v.nilai_debet - v.nilai_kredit)
 FROM posting_sets p
 JOIN transaksi t ON t.id = p.transaksi_id
-LEFT JOIN posting_sets o ON o.id = p.membalik_id
-LEFT JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
+JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
+LEFT JOIN kelompok_barang k ON k.kode_barang = v.kode_barang
 WHERE (:since IS NULL OR t.tanggal_wib >= :since)
   AND (:until IS NULL OR t.tanggal_wib < :until)
   AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
   AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
   AND (:lot IS NULL OR v.lot = :lot)
-  AND (:nomer_nota IS NULL OR p.nomer_nota = :nomer_nota OR o.nomer_nota = :nomer_nota)
-GROUP BY bulan
-ORDER BY bulan;
+  AND (:every_nota OR p.transaksi_id IN :transaksi_ids)
+GROUP BY nama_kelompok
+ORDER BY nama_kelompok;
 
--- name: by_reason(since, until, gudang_kode, kode_barang, lot, nomer_nota)
+-- name: by_month(since, until, gudang_kode, kode_barang, lot, every_nota, transaksi_ids)
+-- Posted lines per accounting month, with postings that have no line; a reversal counts nothing.
+SELECT d.bulan, COUNT(*), SUM(d.is_count), SUM(d.is_count AND d.beda = 0),
+       ROUND(100 * SUM(d.is_count AND d.beda = 0) / NULLIF(SUM(d.is_count), 0), 2),
+       SUM(d.beda), SUM(d.lebih), SUM(d.kurang), SUM(d.lebih - d.kurang)
+FROM (
+    SELECT DATE_FORMAT(t.tanggal_wib, '%%Y-%%m') AS bulan, p.jenis = 'POSTING' AS is_count,
+           COALESCE(SUM(v.selisih_qty <> 0), 0) AS beda,
+           COALESCE(SUM(v.nilai_debet), 0) AS lebih,
+           COALESCE(SUM(v.nilai_kredit), 0) AS kurang
+    FROM posting_sets p
+    JOIN transaksi t ON t.id = p.transaksi_id
+    LEFT JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
+    WHERE (:since IS NULL OR t.tanggal_wib >= :since)
+      AND (:until IS NULL OR t.tanggal_wib < :until)
+      AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
+      AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
+      AND (:lot IS NULL OR v.lot = :lot)
+      AND (:every_nota OR p.transaksi_id IN :transaksi_ids)
+    GROUP BY p.id, p.jenis, t.tanggal_wib
+) d
+GROUP BY d.bulan
+ORDER BY d.bulan;
+
+-- name: by_reason(since, until, gudang_kode, kode_barang, lot, every_nota, transaksi_ids)
 -- Posted lines with a variance per reason; lines without one are a group of their own, so that none is lost.
 SELECT COALESCE(NULLIF(d.alasan, ''), '(tanpa alasan)') AS sebab, COUNT(DISTINCT p.id), SUM(v.selisih_qty <> 0),
        SUM(v.nilai_debet),
@@ -205,39 +294,37 @@ WHERE v.selisih_qty <> 0
   AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
   AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
   AND (:lot IS NULL OR v.lot = :lot)
-  AND (:nomer_nota IS NULL OR p.nomer_nota = :nomer_nota OR o.nomer_nota = :nomer_nota)
+  AND (:every_nota OR p.transaksi_id IN :transaksi_ids)
 GROUP BY sebab
 ORDER BY sebab;
 
--- name: journal(since, until, gudang_kode, kode_akun, nomer_nota, at_most)
+-- name: journal(since, until, gudang_kode, kode_akun, every_nota, transaksi_ids, at_most)
 -- The general-ledger rows of postings, by their instant.
 SELECT j.tanggal_wib, j.nomer_nota, p.jenis, j.urutan, j.kode_akun, a.nama, j.keterangan, j.debet, j.kredit,
        t.gudang_kode, j.posting_id, j.id
 FROM jurnal j
 JOIN posting_sets p ON p.id = j.posting_id
-LEFT JOIN posting_sets o ON o.id = p.membalik_id
 LEFT JOIN transaksi t ON t.id = p.transaksi_id
 LEFT JOIN akun a ON a.kode_akun = j.kode_akun
 WHERE (:since IS NULL OR j.tanggal_wib >= :since)
   AND (:until IS NULL OR j.tanggal_wib < :until)
   AND (:gudang_kode IS NULL OR t.gudang_kode = :gudang_kode)
   AND (:kode_akun IS NULL OR j.kode_akun = :kode_akun)
-  AND (:nomer_nota IS NULL OR p.nomer_nota = :nomer_nota OR o.nomer_nota = :nomer_nota)
+  AND (:every_nota OR p.transaksi_id IN :transaksi_ids)
 ORDER BY j.tanggal_wib, j.posting_id, j.urutan, j.id
 LIMIT :at_most;
 
--- name: journal_totals(since, until, gudang_kode, kode_akun, nomer_nota)
+-- name: journal_totals(since, until, gudang_kode, kode_akun, every_nota, transaksi_ids)
 -- The same added up.
 SELECT COUNT(*), SUM(j.debet), SUM(j.kredit)
 FROM jurnal j
 JOIN posting_sets p ON p.id = j.posting_id
-LEFT JOIN posting_sets o ON o.id = p.membalik_id
 LEFT JOIN transaksi t ON t.id = p.transaksi_id
 WHERE (:since IS NULL OR j.tanggal_wib >= :since)
   AND (:until IS NULL OR j.tanggal_wib < :until)
   AND (:gudang_kode IS NULL OR t.gudang_kode = :gudang_kode)
   AND (:kode_akun IS NULL OR j.kode_akun = :kode_akun)
-  AND (:nomer_nota IS NULL OR p.nomer_nota = :nomer_nota OR o.nomer_nota = :nomer_nota);
+  AND (:every_nota OR p.transaksi_id IN :transaksi_ids);
 
 -- name: stock_card_totals(since, until, gudang_kode, kode_barang, lot, nomer_nota)
 -- What the rows of the cards, or of one nota, add up to.
@@ -273,7 +360,7 @@ ORDER BY s.kode_barang, s.lot, s.gudang_kode, s.tanggal_wib, s.id
 LIMIT :at_most;
 
 -- name: stock_card_of_nota(since, until, gudang_kode, kode_barang, lot, nomer_nota, at_most)
--- The rows of one nota, each with the balance of its whole card.
+-- The rows of one nota, each with the balance of its whole card. As many cards as rows are wanted: each has a row of it.
 SELECT s.tanggal_wib, s.kode_barang, s.lot, s.gudang_kode, s.nomer_nota, s.sumber, s.masuk, s.keluar, s.saldo,
        s.harga_pokok, s.nilai, s.posting_id, s.created_at, s.id
 FROM (
@@ -283,13 +370,20 @@ FROM (
                PARTITION BY k.kode_barang, k.lot, k.gudang_kode ORDER BY k.tanggal_wib, k.id
                ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
            ) AS saldo
-    FROM (SELECT DISTINCT n.kode_barang, n.lot, n.gudang_kode FROM kartu_stok n WHERE n.nomer_nota = :nomer_nota) asked
+    FROM (SELECT n.kode_barang, n.lot, n.gudang_kode
+          FROM kartu_stok n
+          WHERE n.nomer_nota = :nomer_nota
+            AND (:kode_barang IS NULL OR n.kode_barang = :kode_barang)
+            AND (:lot IS NULL OR n.lot = :lot)
+            AND (:gudang_kode IS NULL OR n.gudang_kode = :gudang_kode)
+            AND (:since IS NULL OR n.tanggal_wib >= :since)
+            AND (:until IS NULL OR n.tanggal_wib < :until)
+          GROUP BY n.kode_barang, n.lot, n.gudang_kode
+          ORDER BY n.kode_barang, n.lot, n.gudang_kode
+          LIMIT :at_most) asked
     STRAIGHT_JOIN kartu_stok k
         ON k.kode_barang = asked.kode_barang AND k.lot = asked.lot AND k.gudang_kode = asked.gudang_kode
-    WHERE (:kode_barang IS NULL OR k.kode_barang = :kode_barang)
-      AND (:lot IS NULL OR k.lot = :lot)
-      AND (:gudang_kode IS NULL OR k.gudang_kode = :gudang_kode)
-      AND (:until IS NULL OR k.tanggal_wib < :until)
+    WHERE (:until IS NULL OR k.tanggal_wib < :until)
 ) s
 WHERE s.nomer_nota = :nomer_nota AND (:since IS NULL OR s.tanggal_wib >= :since)
 ORDER BY s.kode_barang, s.lot, s.gudang_kode, s.tanggal_wib, s.id
@@ -312,31 +406,30 @@ WHERE p.jenis = 'POSTING'
   AND (:posted_since IS NULL OR p.created_at >= :posted_since)
 ORDER BY t.tanggal_wib, p.id;
 
--- name: posted_warehouses(transaksi_id, gudang_kode)
--- The warehouses that a document counted.
-SELECT DISTINCT gudang_kode
+-- name: posted_warehouses(transaksi_ids, gudang_kode)
+-- The warehouses that each of some documents counted.
+SELECT DISTINCT transaksi_id, gudang_kode
 FROM transaksi_values
-WHERE transaksi_id = :transaksi_id AND (:gudang_kode IS NULL OR gudang_kode = :gudang_kode);
+WHERE transaksi_id IN :transaksi_ids AND (:gudang_kode IS NULL OR gudang_kode = :gudang_kode);
 
--- name: late_candidates(codes, snapshot_foreign, foreign_second, snapshot_wib, kode_barang, lot)
--- Movements of other modules in these warehouses that were entered after a snapshot (as `movements_since` has it) and
--- are dated at or before it.
+-- name: late_candidates(codes, earliest, snapshot_wib, kode_barang, lot)
+-- Movements of other modules in these warehouses that were entered in the second of the first of some snapshots or later,
+-- and are dated at or before the last one.
 SELECT k.id, k.kode_barang, k.lot, k.gudang_kode, k.nomer_nota, k.sumber, k.tanggal_wib, k.created_at, k.masuk,
        k.keluar, k.nilai
 FROM kartu_stok k
-WHERE k.gudang_kode IN :codes AND k.tanggal_wib <= :snapshot_wib
-  AND (k.created_at > :snapshot_foreign OR (k.created_at = :foreign_second AND k.created_at < :snapshot_foreign))
+WHERE k.gudang_kode IN :codes AND k.created_at >= :earliest AND k.tanggal_wib <= :snapshot_wib
   AND k.posting_id IS NULL AND k.sumber <> 'OPNAME'
   AND NOT EXISTS (SELECT 1 FROM so_headers_staging h WHERE h.nomer_nota = k.nomer_nota)
   AND (:kode_barang IS NULL OR k.kode_barang = :kode_barang)
   AND (:lot IS NULL OR k.lot = :lot)
 ORDER BY k.tanggal_wib, k.id;
 
--- name: counted_keys(transaksi_id, items)
--- Which lines of a document count these items.
-SELECT baris, kode_barang, lot, gudang_kode
+-- name: counted_keys(transaksi_ids, items)
+-- Which lines of some documents count these items.
+SELECT transaksi_id, baris, kode_barang, lot, gudang_kode
 FROM transaksi_values
-WHERE transaksi_id = :transaksi_id AND kode_barang IN :items;
+WHERE transaksi_id IN :transaksi_ids AND kode_barang IN :items;
 
 -- name: staged_hint_lines(header_id, header_gudang)
 -- The same of a document that is not posted; its values are not computed yet.

@@ -52,6 +52,10 @@ _OPTIONS: Mapping[str, click.Option] = {
     "kode_barang": click.Option(["--barang", "kode_barang"], help="Only this item."),
     "lot": click.Option(["--lot", "lot"], help="Only this lot; '' = lines without one."),
     "nomer_nota": click.Option(["--nota", "nomer_nota"], help="Only this document, and what reverses it."),
+    "kelompok": click.Option(["--kelompok", "kelompok"], help="Only this item group; '' = items without one."),
+    "alasan": click.Option(
+        ["--alasan", "alasan"], help="Only lines that differ for this reason; '' = without a reason."
+    ),
     "kode_akun": click.Option(["--akun", "kode_akun"], help="Only this account."),
     "jurnal_id": click.Option(["--jurnal", "jurnal_id"], type=int, help="Begin at this row of jurnal."),
     "kartu_stok_id": click.Option(["--kartu", "kartu_stok_id"], type=int, help="Begin at this row of kartu_stok."),
@@ -92,7 +96,8 @@ def _output_options() -> list[click.Parameter]:
 
 @click.group()
 def report() -> None:
-    """What was posted, by line, document, warehouse, item, month or reason; journal, stock card, late movements, trace.
+    """What was posted, by line, document, warehouse, item group, item, month or reason; journal, stock card, late
+    movements, trace.
 
     A posting and its reversal are both shown, each at its own date, the reversal with its sides exchanged: the
     totals are those of the journal. Days and times are WIB. docs/reports.md defines every report and column.
@@ -204,7 +209,7 @@ def _table(opened: Report, limit: int) -> None:
     hidden = sum(1 for _ in source)
     totals = [_shown(column, value) for column, value in zip(opened.columns, opened.totals_row(), strict=True)]
     common = _common(opened, cells)
-    title = [escape(output.plain(" · ".join([opened.title, *map(" ".join, opened.described_filters)])))]
+    title = [escape(output.plain(" · ".join([opened.title, *map(" ".join, opened.described_filters())])))]
     title += [f"{opened.columns[place].heading}: {value}" for place, value in common.items() if value]
     table = Table(title="\n".join(title), title_justify="left")
     shown = [place for place in range(len(opened.columns)) if place not in common]
@@ -225,7 +230,7 @@ def _table(opened: Report, limit: int) -> None:
         click.echo("no rows", err=True)
     if hidden:
         click.echo(f"and {hidden:,} more rows, counted in the totals; --output FILE writes all", err=True)
-    for note in opened.definition.notes if sys.stdout.isatty() else ():
+    for note in opened.definition.notes_in("id") if sys.stdout.isatty() else ():
         click.echo(note, err=True)
 
 

@@ -22,19 +22,19 @@ FACTORS = (10, 12, 24, 100, 1000)
 NEAR_PERCENT = 2
 """What a ratio may be off its factor: a count in the wrong unit has a true variance of its own."""
 
-FEWEST_MIRRORED = Decimal(2)
-"""Units; that two different items are one off each way is daily business."""
+_WHOLE = 10 ** QTY[1]
+
+FEWEST_MIRRORED = 2 * _WHOLE
+"""Two units, in ten-thousandths; that two different items are one off each way is daily business."""
 
 FEWEST_VALUED_LINES = 3
 """Below that, one line is most of the value of every document."""
 
-FEWEST_FAR_OFF = Decimal(2)
-"""Units; 1 instead of 2 is half, and means nothing."""
+FEWEST_FAR_OFF = 2 * _WHOLE
+"""Two units, in ten-thousandths; 1 instead of 2 is half, and means nothing."""
 
 MAX_NAMED = 5
 """Places named in one sentence."""
-
-_WHOLE = 10 ** QTY[1]
 
 
 class HintKind(StrEnum):
@@ -67,6 +67,15 @@ class CountedLine(NamedTuple):
         return MONEY_CONTEXT.subtract(self.qty_fisik, self.qty_sistem)
 
 
+class _Steps(NamedTuple):
+    """A line with its quantities as whole ten-thousandths: what is compared with what, a hundred thousand times."""
+
+    line: CountedLine
+    sistem: int
+    fisik: int
+    selisih: int
+
+
 class Elsewhere(NamedTuple):
     """An item that another document counted far off."""
 
@@ -87,7 +96,7 @@ class Hint:
 def hints(lines: Iterable[CountedLine], elsewhere: Iterable[Elsewhere] = ()) -> list[Hint]:
     """Every hint about the counted lines of one document, by line. Lines without variance may be left out: none is
     about them, unless their system quantity is negative. elsewhere: what `is_far_off` in other recent documents."""
-    counted = sorted(lines, key=lambda line: line.baris)
+    counted = [_steps(line) for line in sorted(lines, key=lambda line: line.baris)]
     found = [
         *_negative(counted),
         *_units(counted),
@@ -109,8 +118,12 @@ def by_line(found: Iterable[Hint]) -> dict[int, str]:
 
 def factor_between(qty_sistem: Decimal, qty_fisik: Decimal) -> int | None:
     """The factor of FACTORS by which two quantities differ, either way, within NEAR_PERCENT; None if there is none."""
-    smaller, larger = sorted((_ten_thousandths(qty_sistem), _ten_thousandths(qty_fisik)))
-    if smaller <= 0:
+    return _factor(_ten_thousandths(qty_sistem), _ten_thousandths(qty_fisik))
+
+
+def _factor(sistem: int, fisik: int) -> int | None:
+    smaller, larger = (sistem, fisik) if sistem < fisik else (fisik, sistem)
+    if smaller <= 0 or larger * 100 < (100 - NEAR_PERCENT) * FACTORS[0] * smaller:
         return None
     for factor in FACTORS:
         if abs(larger - factor * smaller) * 100 <= NEAR_PERCENT * factor * smaller:
@@ -120,40 +133,48 @@ def factor_between(qty_sistem: Decimal, qty_fisik: Decimal) -> int | None:
 
 def is_far_off(qty_sistem: Decimal, qty_fisik: Decimal) -> bool:
     """Whether the variance is at least half of the larger quantity, and not just a unit."""
-    sistem, fisik = _ten_thousandths(qty_sistem), _ten_thousandths(qty_fisik)
+    return _is_far(_ten_thousandths(qty_sistem), _ten_thousandths(qty_fisik))
+
+
+def _is_far(sistem: int, fisik: int) -> bool:
     selisih = abs(fisik - sistem)
-    return selisih >= FEWEST_FAR_OFF * _WHOLE and 2 * selisih >= max(abs(sistem), abs(fisik))
+    return selisih >= FEWEST_FAR_OFF and 2 * selisih >= max(abs(sistem), abs(fisik))
 
 
 def _ten_thousandths(quantity: Decimal) -> int:
     return int(quantity.scaleb(QTY[1], MONEY_CONTEXT))
 
 
-def _negative(lines: Sequence[CountedLine]) -> Iterator[Hint]:
-    for line in lines:
-        if line.qty_sistem < 0:
+def _steps(line: CountedLine) -> _Steps:
+    sistem, fisik = _ten_thousandths(line.qty_sistem), _ten_thousandths(line.qty_fisik)
+    return _Steps(line, sistem, fisik, fisik - sistem)
+
+
+def _negative(lines: Sequence[_Steps]) -> Iterator[Hint]:
+    for line, sistem, _, _ in lines:
+        if sistem < 0:
             text = f"stok sistem negatif ({format_number(line.qty_sistem)}): ada mutasi yang belum atau salah dicatat"
             yield Hint(HintKind.NEGATIVE_STOCK, (line.baris,), text)
 
 
-def _units(lines: Sequence[CountedLine]) -> Iterator[Hint]:
-    for line in lines:
-        factor = factor_between(line.qty_sistem, line.qty_fisik)
+def _units(lines: Sequence[_Steps]) -> Iterator[Hint]:
+    for line, sistem, fisik, selisih in lines:
+        factor = _factor(sistem, fisik)
         if factor is None:
             continue
         which, other = "fisik", "sistem"
-        if line.qty_fisik < line.qty_sistem:
+        if selisih < 0:
             which, other = other, which
         guess = "satuan mungkin tertukar" if factor in (12, 24) else "koma desimal atau satuan mungkin salah"
         text = f"jumlah {which} sekitar {format_number(Decimal(factor))} kali jumlah {other}: {guess}"
         yield Hint(HintKind.UNIT, (line.baris,), text)
 
 
-def _swapped(lines: Sequence[CountedLine]) -> Iterator[Hint]:
+def _swapped(lines: Sequence[_Steps]) -> Iterator[Hint]:
     """Pairs of the same variance with opposite signs, where there is exactly one of either: first within an item, then
     among all lines that this did not explain."""
     explained: set[int] = set()
-    for plus, minus in _pairs(lines, lambda line: (line.kode_barang, line.selisih.copy_abs())):
+    for plus, minus in _pairs(lines, lambda one: (one.line.kode_barang, abs(one.selisih))):
         explained |= {plus.baris, minus.baris}
         amount = format_number(plus.selisih)
         text = (
@@ -161,8 +182,8 @@ def _swapped(lines: Sequence[CountedLine]) -> Iterator[Hint]:
             f" {_place(minus)} (baris {minus.baris}): lot atau gudang mungkin tertukar"
         )
         yield _pair(HintKind.SWAPPED_PLACE, plus, minus, text)
-    rest = [line for line in lines if line.baris not in explained and line.selisih.copy_abs() >= FEWEST_MIRRORED]
-    for plus, minus in _pairs(rest, lambda line: line.selisih.copy_abs()):
+    rest = [one for one in lines if one.line.baris not in explained and abs(one.selisih) >= FEWEST_MIRRORED]
+    for plus, minus in _pairs(rest, lambda one: abs(one.selisih)):
         if plus.kode_barang == minus.kode_barang:
             continue
         amount = format_number(plus.selisih)
@@ -173,17 +194,16 @@ def _swapped(lines: Sequence[CountedLine]) -> Iterator[Hint]:
         yield _pair(HintKind.SWAPPED_LABEL, plus, minus, text)
 
 
-def _pairs(
-    lines: Iterable[CountedLine], key: Callable[[CountedLine], object]
-) -> Iterator[tuple[CountedLine, CountedLine]]:
-    groups: dict[object, list[CountedLine]] = defaultdict(list)
-    for line in lines:
-        if line.selisih:
-            groups[key(line)].append(line)
+def _pairs(lines: Iterable[_Steps], key: Callable[[_Steps], object]) -> Iterator[tuple[CountedLine, CountedLine]]:
+    """Surplus and shortage of each group that is exactly these two."""
+    groups: dict[object, list[_Steps]] = defaultdict(list)
+    for one in lines:
+        if one.selisih:
+            groups[key(one)].append(one)
     for group in groups.values():
         if len(group) == 2 and (group[0].selisih > 0) != (group[1].selisih > 0):
             first, second = group
-            yield (first, second) if first.selisih > 0 else (second, first)
+            yield (first.line, second.line) if first.selisih > 0 else (second.line, first.line)
 
 
 def _pair(kind: HintKind, plus: CountedLine, minus: CountedLine, text: str) -> Hint:
@@ -195,8 +215,8 @@ def _place(line: CountedLine) -> str:
     return f"gudang {line.gudang_kode}" + (f" lot {line.lot}" if line.lot else "")
 
 
-def _dominant(lines: Sequence[CountedLine]) -> Iterator[Hint]:
-    valued = [(line.nilai.copy_abs(), line.baris) for line in lines if line.nilai]
+def _dominant(lines: Sequence[_Steps]) -> Iterator[Hint]:
+    valued = [(line.nilai.copy_abs(), line.baris) for line, _, _, _ in lines if line.nilai]
     if len(valued) < FEWEST_VALUED_LINES:
         return
     total = ZERO_MONEY
@@ -208,10 +228,10 @@ def _dominant(lines: Sequence[CountedLine]) -> Iterator[Hint]:
         yield Hint(HintKind.DOMINANT, (baris,), text)
 
 
-def _far_off(lines: Sequence[CountedLine], elsewhere: Iterable[Elsewhere]) -> Iterator[Hint]:
+def _far_off(lines: Sequence[_Steps], elsewhere: Iterable[Elsewhere]) -> Iterator[Hint]:
     here: dict[str, list[CountedLine]] = defaultdict(list)
-    for line in lines:
-        if is_far_off(line.qty_sistem, line.qty_fisik):
+    for line, sistem, fisik, _ in lines:
+        if _is_far(sistem, fisik):
             here[line.kode_barang].append(line)
     others: dict[str, list[Elsewhere]] = defaultdict(list)
     for other in elsewhere:

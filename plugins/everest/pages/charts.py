@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -26,7 +27,7 @@ WIDTH = 820
 SURPLUS, SHORTAGE = "surplus", "shortage"
 """Classes of style.css, so that a chart follows light and dark."""
 
-_SIZES = ((10**12, " T"), (10**9, " M"), (10**6, " jt"), (10**3, " rb"))
+_SIZES = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"), (10**3, "thousand"))
 _FOREIGN = re.compile(r"<!--.*?-->|<style.*?</style>|<script.*?</script>", re.DOTALL)
 _COLOR = re.compile(r'style="fill: ([a-z]+); stroke: [a-z]+"')
 _LABEL = re.compile(r'<desc class="label">(.*?)</desc>', re.DOTALL)
@@ -43,10 +44,10 @@ def largest(
     if not rows:
         return None
     bars = [(row["kode_barang"], value, color, address + quote(row["kode_barang"])) for row, value, color in rows]
-    return horizontal(bars, words.text(language, "chart.largest"))
+    return horizontal(bars, words.text(language, "chart.largest"), language)
 
 
-def horizontal(bars: Sequence[tuple[str, Decimal, str, str]], title: str) -> Markup:
+def horizontal(bars: Sequence[tuple[str, Decimal, str, str]], title: str, language: Language = "id") -> Markup:
     """One bar per (label, value in rupiah, class of its colour, link), from the top down."""
     pygal = _pygal()
     chart = pygal.HorizontalBar(
@@ -62,7 +63,7 @@ def horizontal(bars: Sequence[tuple[str, Decimal, str, str]], title: str) -> Mar
         disable_xml_declaration=True,
         truncate_label=-1,
         no_prefix=True,
-        value_formatter=_short,
+        value_formatter=partial(short, language),
     )
     shown = list(reversed(bars))  # pygal begins at the bottom
     chart.x_labels = [formats.shown(label, MAX_LABEL) for label, _, _, _ in shown]
@@ -85,12 +86,16 @@ def _pygal() -> Any:
     return pygal
 
 
-def _short(value: Any) -> str:
-    """An axis says how large, not exactly how much."""
+def short(language: Language, value: Any) -> str:
+    """An axis says how large, not exactly how much; M would be a million to one reader and a milliar to another."""
     size = abs(value)
     for limit, unit in _SIZES:
         if size >= limit:
-            return f"{value / limit:,.1f}".replace(".", ",").removesuffix(",0") + unit
+            return (
+                f"{value / limit:,.1f}".replace(".", ",").removesuffix(",0")
+                + " "
+                + words.text(language, f"unit.{unit}")
+            )
     return f"{value:.0f}"
 
 

@@ -41,7 +41,7 @@ def as_file(report: reports.Report, form: Format, language: Language, name: str)
         if form == "csv":
             write_csv(report, file, language)  # type: ignore[arg-type]
         else:
-            write_xlsx(report, file)  # type: ignore[arg-type]
+            write_xlsx(report, file, language)  # type: ignore[arg-type]
         size = file.tell() if form == "csv" else file.seek(0, 2)
         file.seek(0)
     except BaseException:

@@ -32,6 +32,11 @@ def whole(value: int | Decimal | None) -> str:
     return "–" if value is None else f"{int(value):,}".replace(",", ".")
 
 
+def percent(value: Decimal | None) -> str:
+    """Of a hundred, with the decimals that it has."""
+    return "–" if value is None else format_number(value, 2) + " %"
+
+
 def wib(instant: datetime | None) -> str:
     """An instant (naive = UTC, as the rows hold it) in Jakarta."""
     if instant is None:

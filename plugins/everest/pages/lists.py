@@ -26,8 +26,8 @@ def _column(name: str, text: str, kind: Kind, is_summed: bool = False) -> Column
 
 
 def _report(key: str, text: str, columns: tuple[Column, ...], rows: Iterator[Row]) -> Report:
-    title = words.text("id", text)
-    return Report(ReportDefinition(key, title, title, columns, (), lambda source, filters: rows), Filters(), rows)
+    definition = ReportDefinition(key, words.text("en", text), columns, (), lambda source, filters: rows, titled=text)
+    return Report(definition, Filters(), rows)
 
 
 def documents(rows: Iterable[Mapping[str, Any]]) -> Report:

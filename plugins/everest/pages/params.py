@@ -24,6 +24,12 @@ def text(request: Request, name: str) -> str | None:
     return value[:MAX_TEXT] or None
 
 
+def exact(request: Request, name: str, most: int) -> str | None:
+    """A value of a row, as a link of ours carries it: white space and emptiness mean something. None: not given."""
+    value = request.query_params.get(name)
+    return None if value is None else value[:most]
+
+
 def choice(request: Request, name: str, known: Collection[str]) -> str | None:
     value = request.query_params.get(name)
     return value if value in known else None

@@ -17,22 +17,25 @@ from starlette.responses import RedirectResponse, Response
 from everest import reports as books
 from everest.errors import DocumentMissing
 from everest.opname.document import WIB
-from everest.pages import charts, downloads, formats, params, store, view
+from everest.pages import charts, downloads, drill_down, formats, params, store, view, words
 from everest.pages.access import Permission
 from everest.pages.documents import QUERIES as DOCUMENTS
 from everest.pages.guard import GuardedRoute, needs
 from everest.pages.words import Language
-from everest.reports.shape import NUMBERS, Column, Kind
+from everest.reports.shape import NO_GROUP, NO_REASON, NUMBERS, Column, Kind
+from everest.store.database import load_queries
 
+QUERIES = load_queries("reports")
 router = APIRouter(route_class=GuardedRoute)
 
 ROWS_SHOWN = 200
 BARS = 12
-CHARTED = {"month": None, "warehouse": "gudang_kode", "item": "kode_barang", "reason": None}
-"""Reports whose first column names a bar, and the filter of `variance` to which a bar leads (None: its own rows)."""
+MAX_NOTA = 100
 MONTHS = {"month": 11}
 """Whole months before the present one that a report opens with; others: one."""
 TEXTS = ("gudang_kode", "kode_barang", "nomer_nota", "kode_akun")
+EXACT = {"alasan": 255, "kelompok": 100}
+"""Filters that a bar leads to: any text that a row may hold, and how long it may be."""
 
 
 @router.get("/reports")
@@ -49,30 +52,54 @@ def report(request: Request) -> Response:
     with store.transaction(request) as tx:
         warehouses = list(DOCUMENTS.warehouses(tx.conn))
     is_ready = not definition.needs_one_of or any(name in filters.given for name in definition.needs_one_of)
-    if is_ready:
+    if filters.since and filters.until and filters.since > filters.until:
+        why = words.text(language, "report.empty_range")
+    elif is_ready:
         try:
             with store.transaction(request) as tx, books.opened(tx, key, filters, ROWS_SHOWN) as opened:
                 rows, totals, count = _read(opened, key)
-        except (books.ReportRefused, DocumentMissing) as refused:
+        except DocumentMissing:
+            why = words.text(language, "report.unknown_nota", nota=filters.nomer_nota)
+        except books.ReportRefused as refused:
             why = refused.message
+    columns, base = definition.columns, view.base_of(request)
     return view.page(
         request,
         "reports.html",
         key=key,
         keys=tuple(books.REPORTS),
-        definition=definition,
-        headings=[one.heading if language == "id" else one.heading_en for one in definition.columns],
-        numeric=[one.kind in NUMBERS for one in definition.columns],
-        rows=[_shown(definition.columns, row) for row in rows[:ROWS_SHOWN]],
-        totals=_shown(definition.columns, totals) if totals else [],
+        titles={one: books.REPORTS[one].title(language) for one in books.REPORTS},
+        notes=definition.notes_in(language),
+        headings=[one.headed(language) for one in columns],
+        numeric=[one.kind in NUMBERS for one in columns],
+        rows=[
+            (_shown(columns, row, language), drill_down.documents_of_a_row(base, columns, row))
+            for row in rows[:ROWS_SHOWN]
+        ],
+        totals=_shown(columns, totals, language) if totals else [],
+        matching=_matching(columns, totals) if key == "month" else None,
         count=count,
         why=why,
         is_ready=is_ready,
-        chart=_chart(request, key, definition.columns, rows, filters, language),
+        chart=_chart(base, key, columns, rows, filters, language),
         query=request.query_params,
+        narrowed={name: value for name in EXACT if (value := filters.given.get(name)) is not None},
         warehouses=warehouses,
         rows_shown=ROWS_SHOWN,
     )
+
+
+@router.get("/reports/document")
+@needs(Permission.READ)
+def document_of_nota(request: Request) -> Response:
+    """The document that a nota in a report belongs to: the posted one, else the newest of that number."""
+    with store.transaction(request) as tx:
+        transaksi_id = QUERIES.transaksi_of_nota(tx.conn, nomer_nota=params.exact(request, "nomer_nota", MAX_NOTA))
+        job = None if transaksi_id is None else DOCUMENTS.job_of(tx.conn, transaksi_id=transaksi_id)
+    if transaksi_id is None:
+        raise HTTPException(404, "missing")
+    path = f"/drafts/{transaksi_id}" if job is None else f"/documents/{job}"
+    return RedirectResponse(view.base_of(request) + path, 303)
 
 
 @router.get("/reports/{key}.{form}")
@@ -101,6 +128,7 @@ def _opening(request: Request, key: str) -> Response | None:
 def filters_of(request: Request, key: str) -> books.Filters:
     """The filters that mean something to this report; others stay in the URL for the next one."""
     given: dict[str, Any] = {name: params.text(request, name) for name in TEXTS}
+    given |= {name: params.exact(request, name, most) for name, most in EXACT.items()}
     given |= {"since": params.day(request, "since"), "until": params.day(request, "until")}
     accepted = books.REPORTS[key].accepts
     return books.Filters(**{name: value for name, value in given.items() if name in accepted})
@@ -113,7 +141,7 @@ def _read(opened: books.Report, key: str) -> tuple[list[Any], list[Any], int]:
         return list(islice(opened.rows(), ROWS_SHOWN)), totals, count
     stream = opened.rows()
     # Groups are few. What is drawn is the largest of all of them; lines of a document are many.
-    rows = list(stream) if key in CHARTED else list(islice(stream, ROWS_SHOWN))
+    rows = list(stream) if key in drill_down.CHARTED else list(islice(stream, ROWS_SHOWN))
     for _ in stream:
         pass
     if key == "item":
@@ -128,11 +156,21 @@ def _size(columns: tuple[Column, ...]) -> Callable[[Any], Any]:
     return lambda row: row[surplus] + row[shortage]
 
 
-def _shown(columns: tuple[Column, ...], row: Any) -> list[str]:
-    return [_cell(column.kind, value) for column, value in zip(columns, row, strict=True)]
+def _matching(columns: tuple[Column, ...], totals: list[Any]) -> dict[str, Any] | None:
+    """How many of the counted documents have no variance; None where nothing was counted."""
+    found = dict(zip((column.name for column in columns), totals, strict=False))
+    counted, matching = found.get("jumlah_dokumen"), found.get("dokumen_cocok")
+    if not counted or matching is None:
+        return None
+    percent = (Decimal(100) * matching / counted).quantize(Decimal("0.01"))
+    return {"n": matching, "all": counted, "percent": formats.percent(percent)}
 
 
-def _cell(kind: Kind, value: Any) -> str:
+def _shown(columns: tuple[Column, ...], row: Any, language: Language) -> list[str]:
+    return [_cell(column.kind, value, language) for column, value in zip(columns, row, strict=True)]
+
+
+def _cell(kind: Kind, value: Any, language: Language) -> str:
     if value is None:
         return ""
     match kind:
@@ -140,46 +178,35 @@ def _cell(kind: Kind, value: Any) -> str:
             return formats.rupiah(value)
         case Kind.QUANTITY:
             return formats.quantity(value)
+        case Kind.PERCENT:
+            return formats.percent(value)
         case Kind.INTEGER:
             return formats.whole(value)
         case Kind.DATE:
             return formats.day(value)
         case Kind.INSTANT:
             return formats.wall(value)
-    return formats.shown(value, 160)
+    return formats.shown(_named(value, language), 160)
+
+
+def _named(label: Any, language: Language) -> str:
+    """What a group is called; those of nothing have a name of ours."""
+    names = {NO_REASON: "report.no_reason", NO_GROUP: "report.no_group"}
+    return words.text(language, names[label]) if label in names else str(label)
 
 
 def _chart(
-    request: Request, key: str, columns: tuple[Column, ...], rows: list[Any], filters: books.Filters, language: Language
+    base: str, key: str, columns: tuple[Column, ...], rows: list[Any], filters: books.Filters, language: Language
 ) -> Markup | None:
     """Surplus and shortage of what has most of both; a bar leads to its rows."""
-    if key not in CHARTED or not rows:
+    if key not in drill_down.CHARTED or not rows:
         return None
     places = {column.name: place for place, column in enumerate(columns)}
     surplus, shortage = places["nilai_lebih"], places["nilai_kurang"]
     largest = rows if key == "month" else sorted(rows, key=_size(columns), reverse=True)
     bars: list[tuple[str, Decimal, str, str]] = []
     for row in largest[-BARS:] if key == "month" else largest[:BARS]:
-        label, link = str(row[0] or "–"), _link(request, key, str(row[0] or ""), filters)
+        label, link = _named(row[0] or "–", language), drill_down.rows_of_a_bar(base, key, row[0], filters)
         sides = ((row[surplus], charts.SURPLUS), (-row[shortage], charts.SHORTAGE))
         bars += [(label, value, side, link) for value, side in sides if value]
-    from everest.pages import words
-
-    return charts.horizontal(bars, words.text(language, "chart.report")) if bars else None
-
-
-def _link(request: Request, key: str, label: str, filters: books.Filters) -> str:
-    query = {name: str(value) for name, value in filters.given.items()} | {"report": "variance"}
-    name = CHARTED[key]
-    if name is not None:
-        query[name] = label
-    elif key == "month" and len(label) == 7:
-        query |= {"since": f"{label}-01", "until": _last_day(label)}
-    return f"{view.base_of(request)}/reports?{urlencode(query)}"
-
-
-def _last_day(month: str) -> str:
-    from calendar import monthrange
-
-    year, number = (int(part) for part in month.split("-"))
-    return f"{month}-{monthrange(year, number)[1]:02d}"
+    return charts.horizontal(bars, words.text(language, "chart.report"), language) if bars else None

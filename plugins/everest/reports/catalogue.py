@@ -22,12 +22,7 @@ _STREAMS = load_queries("reports", streaming=True)
 RANGE = ("since", "until")
 JOURNAL = (*RANGE, "gudang_kode", "kode_akun", "nomer_nota")
 LINES = (*RANGE, "gudang_kode", "kode_barang", "lot", "nomer_nota")
-
-REVERSALS = (
-    "Hanya dokumen yang sudah diposting yang dihitung. Posting dan pembaliknya sama-sama tampil, masing-masing pada"
-    " tanggalnya sendiri; pada pembalikan nilai lebih dan nilai kurang bertukar tempat. Maka jumlah nilai lebih sama"
-    " dengan debet dan jumlah nilai kurang sama dengan kredit akun persediaan di jurnal."
-)
+VARIANCE = (*LINES, "kelompok", "alasan")
 
 
 def _rows_of(
@@ -38,7 +33,7 @@ def _rows_of(
 
     def rows(source: Source, filters: Filters) -> Iterator[Row]:
         limit = {"at_most": source.at_most} if is_limited else {}
-        cursor = getattr(_STREAMS, f"{query}_cursor")(source.conn, **filters.as_parameters(*names), **limit)
+        cursor = getattr(_STREAMS, f"{query}_cursor")(source.conn, **_parameters(source, filters, names), **limit)
         for found in streamed(cursor):
             row = list(found)
             for place in whole:
@@ -52,15 +47,20 @@ def _totals_of(query: str, names: tuple[str, ...]) -> Callable[[Source, Filters]
     """The one row of a statement that adds up what another one shows."""
 
     def totals(source: Source, filters: Filters) -> Any:
-        (found,) = getattr(_ROWS, query)(source.conn, **filters.as_parameters(*names))
+        (found,) = getattr(_ROWS, query)(source.conn, **_parameters(source, filters, names))
         return found
 
     return totals
 
 
+def _parameters(source: Source, filters: Filters, names: tuple[str, ...]) -> dict[str, Any]:
+    """The bound parameters of a query; a nota stands for its accounting documents, to which an index leads."""
+    return filters.as_parameters(*(name for name in names if name != "nomer_nota")) | source.of_nota
+
+
 def _variance_totals(source: Source, filters: Filters) -> Any:
     """None for a nota that is not posted: its lines are valued as they are read."""
-    found = _totals_of("variance_totals", LINES)(source, filters)
+    found = _totals_of("variance_totals", VARIANCE)(source, filters)
     return found if found[0] or filters.nomer_nota is None else None
 
 
@@ -75,32 +75,24 @@ def _stock_card(source: Source, filters: Filters) -> Iterator[Row]:
         yield [*card, posting_id, wib_entered(created_at, is_ours, source.settings), number]
 
 
+def _stock_card_totals(source: Source, filters: Filters) -> Any:
+    (found,) = _ROWS.stock_card_totals(source.conn, **filters.as_parameters(*LINES))
+    return found
+
+
 _ALL = (
     ReportDefinition(
         key="variance",
-        title="Selisih stok opname per baris",
         description="The lines of posted documents with their variance and value, and hints about what looks like a"
         " mistake in counting. With --nota also of a document that is not posted yet, as it would post now.",
         columns=variance.COLUMNS,
-        accepts=LINES,
+        accepts=VARIANCE,
         rows=variance.rows,
         totals=_variance_totals,
-        notes=(
-            REVERSALS,
-            (
-                "Dengan nomor nota yang belum diposting, laporan menunjukkan barisnya seperti yang akan diposting"
-                " sekarang; nilai itu belum ada di jurnal."
-            ),
-            (
-                "Jumlah, harga, selisih dan nilai adalah yang diposting. Satuan dan alasan dibaca dari dokumen seperti"
-                " tersimpan sekarang."
-            ),
-            "Petunjuk hanya dugaan: tidak mengubah apa pun dan tidak menghalangi posting.",
-        ),
+        notes=("reversals", "not_posted", "as_posted", "guesses"),
     ),
     ReportDefinition(
         key="documents",
-        title="Selisih stok opname per dokumen",
         description="One row per posting: its lines, its surplus and its shortage.",
         columns=(
             c.POSTED_AT,
@@ -117,91 +109,110 @@ _ALL = (
         accepts=LINES,
         rows=_rows_of("documents", LINES, whole=(7, 8), is_limited=True),
         totals=_totals_of("documents_totals", LINES),
-        notes=(REVERSALS,),
+        notes=("reversals",),
     ),
     ReportDefinition(
         key="warehouse",
-        title="Selisih stok opname per gudang",
-        description="Surplus and shortage per warehouse of the counted line (which may differ from the document's).",
-        columns=(c.WAREHOUSE, c.WAREHOUSE_NAME, c.POSTINGS, c.VARIANCE_LINES, *c.AMOUNTS),
+        description="Surplus and shortage per warehouse of the counted line (which may differ from the document's),"
+        " and the share of documents without variance there.",
+        columns=(
+            c.WAREHOUSE,
+            c.WAREHOUSE_NAME,
+            c.POSTINGS,
+            c.DOCUMENTS,
+            c.MATCHING,
+            c.MATCHING_PERCENT,
+            c.VARIANCE_LINES,
+            *c.AMOUNTS,
+        ),
         accepts=LINES,
-        rows=_rows_of("by_warehouse", LINES, whole=(2, 3)),
-        notes=(REVERSALS,),
+        rows=_rows_of("by_warehouse", LINES, whole=(2, 3, 4, 6)),
+        notes=("reversals", "matching"),
+    ),
+    ReportDefinition(
+        key="group",
+        description="Surplus and shortage per item group, as table kelompok_barang says it now.",
+        columns=(
+            c.GROUP,
+            Column.named("jumlah_barang", Kind.INTEGER),
+            c.POSTINGS,
+            c.VARIANCE_LINES,
+            *c.AMOUNTS,
+        ),
+        accepts=LINES,
+        rows=_rows_of("by_group", LINES, whole=(1, 2, 3)),
+        notes=("reversals", "no_group"),
     ),
     ReportDefinition(
         key="item",
-        title="Selisih stok opname per barang",
         description="Surplus and shortage per item, in quantity and value, over all its lots and warehouses.",
         columns=(
             c.ITEM,
-            Column("jumlah_gudang", "Jumlah gudang", "Warehouses", Kind.INTEGER),
+            Column.named("jumlah_gudang", Kind.INTEGER),
             c.POSTINGS,
             c.VARIANCE_LINES,
-            Column("qty_lebih", "Jumlah lebih", "Surplus quantity", Kind.QUANTITY),
-            Column("qty_kurang", "Jumlah kurang", "Shortage quantity", Kind.QUANTITY),
-            Column("qty_bersih", "Jumlah bersih", "Net quantity", Kind.QUANTITY),
+            Column.named("qty_lebih", Kind.QUANTITY),
+            Column.named("qty_kurang", Kind.QUANTITY),
+            Column.named("qty_bersih", Kind.QUANTITY),
             *c.AMOUNTS,
         ),
         accepts=LINES,
         rows=_rows_of("by_item", LINES, whole=(1, 2, 3)),
-        notes=(REVERSALS, "Jumlah barang tidak ditotal: satuannya berbeda-beda."),
+        notes=("reversals", "units_differ"),
     ),
     ReportDefinition(
         key="month",
-        title="Selisih stok opname per bulan",
-        description="Surplus and shortage per accounting month (WIB, by posting instant).",
+        description="Surplus and shortage per accounting month (WIB, by posting instant), and the share of documents"
+        " without variance.",
         columns=(
-            Column("bulan", "Bulan", "Month", Kind.CODE),
-            Column(c.POSTINGS.name, c.POSTINGS.heading, c.POSTINGS.heading_en, Kind.INTEGER, is_summed=True),
+            Column.named("bulan", Kind.CODE),
+            Column.named("jumlah_posting", Kind.INTEGER, is_summed=True),
+            Column.named("jumlah_dokumen", Kind.INTEGER, is_summed=True),
+            Column.named("dokumen_cocok", Kind.INTEGER, is_summed=True),
+            c.MATCHING_PERCENT,
             c.VARIANCE_LINES,
             *c.AMOUNTS,
         ),
         accepts=LINES,
-        rows=_rows_of("by_month", LINES, whole=(1, 2)),
-        notes=(REVERSALS,),
+        rows=_rows_of("by_month", LINES, whole=(1, 2, 3, 5)),
+        notes=("reversals", "matching"),
     ),
     ReportDefinition(
         key="reason",
-        title="Selisih stok opname per alasan",
         description="Surplus and shortage per reason (alasan) that the counters gave for a line.",
         columns=(c.REASON, c.POSTINGS, c.VARIANCE_LINES, *c.AMOUNTS),
         accepts=LINES,
         rows=_rows_of("by_reason", LINES, whole=(1, 2)),
-        notes=(
-            REVERSALS,
-            "Baris tanpa alasan tampil sebagai (tanpa alasan). Alasan dibaca dari dokumen seperti tersimpan sekarang.",
-        ),
+        notes=("reversals", "no_reason"),
     ),
     ReportDefinition(
         key="journal",
-        title="Jurnal stok opname",
         description="The general-ledger rows of postings and reversals. --gudang is the document's warehouse.",
         columns=(
             c.POSTED_AT,
             c.NOTA,
             c.KIND,
-            Column("urutan", "Urutan", "Order", Kind.INTEGER),
-            Column("kode_akun", "Akun", "Account", Kind.CODE),
-            Column("nama_akun", "Nama akun", "Account name", Kind.TEXT),
-            Column("keterangan", "Keterangan", "Description", Kind.TEXT),
-            Column("debet", "Debet", "Debit", Kind.MONEY, is_summed=True),
-            Column("kredit", "Kredit", "Credit", Kind.MONEY, is_summed=True),
+            Column.named("urutan", Kind.INTEGER),
+            Column.named("kode_akun", Kind.CODE),
+            Column.named("nama_akun", Kind.TEXT),
+            Column.named("keterangan", Kind.TEXT),
+            Column.named("debet", Kind.MONEY, is_summed=True),
+            Column.named("kredit", Kind.MONEY, is_summed=True),
             c.DOCUMENT_WAREHOUSE,
             c.POSTING,
-            Column("jurnal_id", "Baris jurnal", "Journal row", Kind.INTEGER),
+            Column.named("jurnal_id", Kind.INTEGER),
         ),
         accepts=JOURNAL,
         rows=_rows_of("journal", JOURNAL, whole=(), is_limited=True),
         totals=_totals_of("journal_totals", JOURNAL),
-        notes=("Hanya baris yang diposting oleh sistem ini (punya nomor posting), pembalikan termasuk.",),
+        notes=("ours_only",),
     ),
     ReportDefinition(
         key="stock-card",
-        title="Kartu stok",
         description="The movements of stock, ours and other modules', with the running balance of each card (item, lot,"
         " warehouse). The balance counts everything before --from, too.",
         columns=(
-            Column("tanggal_wib", "Tanggal (WIB)", "Date (WIB)", Kind.INSTANT),
+            Column.named("tanggal_wib", Kind.INSTANT, text="tanggal_mutasi_wib"),
             c.ITEM,
             c.LOT,
             c.WAREHOUSE,
@@ -209,44 +220,30 @@ _ALL = (
             c.SOURCE_NAME,
             c.MOVED_IN,
             c.MOVED_OUT,
-            Column("saldo", "Saldo", "Balance", Kind.QUANTITY),
+            Column.named("saldo", Kind.QUANTITY),
             c.UNIT_COST,
             c.VALUE,
             c.POSTING,
             c.ENTERED_AT,
-            Column("kartu_stok_id", "Baris kartu", "Card row", Kind.INTEGER),
+            Column.named("kartu_stok_id", Kind.INTEGER),
         ),
         accepts=LINES,
         rows=_stock_card,
-        totals=_totals_of("stock_card_totals", LINES),
+        totals=_stock_card_totals,
         needs_one_of=("kode_barang", "gudang_kode", "nomer_nota"),
-        notes=(
-            (
-                "Saldo dihitung dari semua mutasi kartu itu, juga yang sebelum tanggal awal laporan, menurut urutan"
-                " tanggal lalu nomor baris."
-            ),
-        ),
+        notes=("balance",),
     ),
     ReportDefinition(
         key="late-movements",
-        title="Mutasi terlambat setelah posting",
         description="Movements of other modules that were entered after the snapshot of a posted count and are dated at"
         " or before it: the count did not know them. Listed by the nota they put in doubt.",
         columns=late.COLUMNS,
         accepts=LINES,
         rows=late.rows,
-        notes=(
-            (
-                "Mutasi modul lain yang dicatat sesudah snapshot sebuah opname, tetapi bertanggal sebelum atau tepat"
-                " pada snapshot itu, untuk barang, lot dan gudang yang dihitung. Yang sudah diposting tidak berubah;"
-                " bila perlu, hitung ulang dengan nota baru."
-            ),
-            "Posting yang sudah dibalik tidak tampil. Tanggal laporan adalah tanggal posting opname.",
-        ),
+        notes=("late", "late_standing"),
     ),
     ReportDefinition(
         key="trace",
-        title="Jejak posting",
         description="From a journal row, a card row, a posting or a nota to everything that belongs to it: document,"
         " jobs, messages, workflow and Airflow run, posting, journal and card rows.",
         columns=trace.COLUMNS,
@@ -275,7 +272,10 @@ def opened(tx: UnitOfWork, key: str, filters: Filters | None = None, at_most: in
         nota = filters.nomer_nota
         if nota is not None and not _QUERIES.document_exists(tx.conn, nomer_nota=nota):
             raise DocumentMissing(f"there is no nota {nota}")
-        where = Source(tx.conn, tx.settings, tx.now, at_most)
+        postings = None
+        if nota is not None:
+            postings = [row["transaksi_id"] for row in _QUERIES.postings_of_nota(tx.conn, nomer_nota=nota)]
+        where = Source(tx.conn, tx.settings, tx.now, at_most, postings)
         source: Any = definition.rows(where, filters)
         try:
             yield Report(definition, filters, source, whole=lambda: definition.totals(where, filters))

@@ -12,14 +12,15 @@ import io
 from collections.abc import Iterable
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
+from everest import words
 from everest.reports.shape import Column, Kind, Report
 from everest.spreadsheets import guarded
+from everest.words import Language
 
-CsvLocale = Literal["id", "en"]
+CsvLocale = Language
 DELIMITERS: dict[str, str] = {"id": ";", "en": ","}
-TOTAL = "JUMLAH"
 
 
 def write_csv(report: Report, stream: BinaryIO, locale: CsvLocale = "id") -> None:
@@ -28,12 +29,12 @@ def write_csv(report: Report, stream: BinaryIO, locale: CsvLocale = "id") -> Non
     try:
         writer = csv.writer(text, delimiter=DELIMITERS[locale])
         columns = report.columns
-        writer.writerow([column.heading if locale == "id" else column.heading_en for column in columns])
+        writer.writerow([column.headed(locale) for column in columns])
         for row in report.rows():
             writer.writerow(_cells(columns, row, locale))
         if report.totals:
             totals = _cells(columns, report.totals_row(), locale)
-            writer.writerow([TOTAL if locale == "id" else "TOTAL", *totals[1:]] if not totals[0] else totals)
+            writer.writerow([words.text(locale, "report.total"), *totals[1:]] if not totals[0] else totals)
         text.flush()
     finally:
         text.detach()

@@ -30,7 +30,6 @@ def _rows_of(query: str) -> Callable[[Source, Filters], Iterator[Row]]:
 _ALL = (
     ReportDefinition(
         key="document-lines",
-        title="Baris dokumen",
         description="The lines of one document with their variance and value: as posted, else as they would post now.",
         columns=variance.COLUMNS,
         accepts=ONE,
@@ -39,20 +38,19 @@ _ALL = (
     ),
     ReportDefinition(
         key="document-journal",
-        title="Jurnal dokumen",
         description="The general-ledger rows of one document.",
         columns=(
             c.POSTED_AT,
             c.NOTA,
             c.KIND,
-            Column("urutan", "Urutan", "Order", Kind.INTEGER),
-            Column("kode_akun", "Akun", "Account", Kind.CODE),
-            Column("nama_akun", "Nama akun", "Account name", Kind.TEXT),
-            Column("keterangan", "Keterangan", "Description", Kind.TEXT),
-            Column("debet", "Debet", "Debit", Kind.MONEY, is_summed=True),
-            Column("kredit", "Kredit", "Credit", Kind.MONEY, is_summed=True),
+            Column.named("urutan", Kind.INTEGER),
+            Column.named("kode_akun", Kind.CODE),
+            Column.named("nama_akun", Kind.TEXT),
+            Column.named("keterangan", Kind.TEXT),
+            Column.named("debet", Kind.MONEY, is_summed=True),
+            Column.named("kredit", Kind.MONEY, is_summed=True),
             c.POSTING,
-            Column("jurnal_id", "Baris jurnal", "Journal row", Kind.INTEGER),
+            Column.named("jurnal_id", Kind.INTEGER),
         ),
         accepts=ONE,
         needs_one_of=ONE,
@@ -60,7 +58,6 @@ _ALL = (
     ),
     ReportDefinition(
         key="document-card",
-        title="Kartu stok dokumen",
         description="The stock movements of one document.",
         columns=(
             c.POSTED_AT,
@@ -73,7 +70,7 @@ _ALL = (
             c.UNIT_COST,
             c.VALUE,
             c.POSTING,
-            Column("kartu_stok_id", "Baris kartu", "Card row", Kind.INTEGER),
+            Column.named("kartu_stok_id", Kind.INTEGER),
         ),
         accepts=ONE,
         needs_one_of=ONE,

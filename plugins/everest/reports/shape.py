@@ -9,11 +9,13 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+from everest import words
 from everest.errors import EverestError
 from everest.opname.amounts import MONEY_CONTEXT
 from everest.opname.document import wib
 from everest.settings import Settings
 from everest.store.database import Connection
+from everest.words import Language
 
 Row = Sequence[Any]
 """One value per column, of the column's kind, or None: str, Decimal, int, date, or naive WIB datetime."""
@@ -34,11 +36,17 @@ class Kind(StrEnum):
     INSTANT = "instant"
     """Date and time, WIB."""
     INTEGER = "integer"
+    PERCENT = "percent"
+    """Of a hundred, 2 decimals."""
 
 
 EVERY_ROW = 2**63 - 1
+NO_DOCUMENT = 0
+"""Is no transaksi_id; a list in a query may not be empty."""
+NO_REASON, NO_GROUP = "(tanpa alasan)", "(tanpa kelompok)"
+"""What the queries call lines without a reason, and items without a group."""
 ZEROS: Mapping[Kind, Any] = {Kind.MONEY: Decimal("0.00"), Kind.QUANTITY: Decimal("0.0000"), Kind.INTEGER: 0}
-NUMBERS = frozenset({Kind.QUANTITY, Kind.MONEY, Kind.COST, Kind.INTEGER})
+NUMBERS = frozenset({Kind.QUANTITY, Kind.MONEY, Kind.COST, Kind.INTEGER, Kind.PERCENT})
 
 
 @dataclass(frozen=True)
@@ -51,6 +59,15 @@ class Column:
     kind: Kind
     is_summed: bool = False
 
+    @classmethod
+    def named(cls, name: str, kind: Kind, is_summed: bool = False, text: str | None = None) -> Column:
+        """A column with the headings that the catalogue has for its name, or for `text`."""
+        found = words.catalogue()[f"column.{text or name}"]
+        return cls(name, found["id"], found["en"], kind, is_summed)
+
+    def headed(self, language: Language) -> str:
+        return self.heading if language == "id" else self.heading_en
+
 
 class ReportRefused(EverestError):
     """The report cannot be made as it was asked for."""
@@ -61,7 +78,8 @@ class ReportRefused(EverestError):
 @dataclass(frozen=True)
 class Filters:
     """What to look at; None = everything. since, until: WIB days, both included. nomer_nota: the document of that
-    number and what reverses it; transaksi_id: exactly this document."""
+    number and what reverses it; transaksi_id: exactly this document. alasan, kelompok: '' = without one; alasan: of
+    lines that differ, as the report `reason` has them."""
 
     since: date | None = None
     until: date | None = None
@@ -70,6 +88,8 @@ class Filters:
     lot: str | None = None
     nomer_nota: str | None = None
     kode_akun: str | None = None
+    alasan: str | None = None
+    kelompok: str | None = None
     jurnal_id: int | None = None
     kartu_stok_id: int | None = None
     posting_id: int | None = None
@@ -86,44 +106,41 @@ class Filters:
 
     def as_parameters(self, *names: str) -> dict[str, Any]:
         """The bound parameters of a query, by name; `until` is the exclusive end."""
-        return {name: self.until_before if name == "until" else getattr(self, name) for name in names}
-
-
-LABELS = {
-    "since": "Dari tanggal",
-    "until": "Sampai tanggal",
-    "gudang_kode": "Gudang",
-    "kode_barang": "Barang",
-    "lot": "Lot",
-    "nomer_nota": "Nota",
-    "kode_akun": "Akun",
-    "jurnal_id": "Baris jurnal",
-    "kartu_stok_id": "Baris kartu stok",
-    "posting_id": "Posting",
-    "transaksi_id": "Nomor transaksi",
-}
+        found = {name: getattr(self, name) for name in names}
+        if "until" in found:
+            found["until"] = self.until_before
+        for name, nameless in (("alasan", NO_REASON), ("kelompok", NO_GROUP)):
+            if found.get(name) == "":
+                found[name] = nameless
+        return found
 
 
 @dataclass(frozen=True)
 class Source:
     """Where a report reads: a connection inside a snapshot, the settings (zone of foreign rows), and the moment.
-    at_most: rows that are wanted; a report may give more, and nobody goes through them."""
+    at_most: rows that are wanted; a report may give more, and nobody goes through them. postings: the accounting
+    documents that the filter `nomer_nota` stands for; None = every one."""
 
     conn: Connection
     settings: Settings
     now: datetime
     at_most: int = EVERY_ROW
+    postings: Sequence[int] | None = None
+
+    @property
+    def of_nota(self) -> dict[str, Any]:
+        """The bound parameters of a query that can be asked about one nota: an index leads to it."""
+        return {"every_nota": self.postings is None, "transaksi_ids": [NO_DOCUMENT, *(self.postings or ())]}
 
 
 @dataclass(frozen=True)
 class ReportDefinition:
-    """One kind of report. title and notes are Indonesian (notes: the rules a reader has to know); description is
-    English, for the command line. accepts: the filters that mean something to it; needs_one_of: at least one of these
-    has to be given. totals: the number of rows, then the sum of each summed column, by the server; None where only
-    going through the rows tells."""
+    """One kind of report. notes: the rules a reader has to know, as keys of the catalogue, where its title stands, too
+    (titled: under another key than its own); description is English, for the command line. accepts: the filters that
+    mean something to it; needs_one_of: at least one of these has to be given. totals: the number of rows, then the sum
+    of each summed column, by the server; None where only going through the rows tells."""
 
     key: str
-    title: str
     description: str
     columns: tuple[Column, ...]
     accepts: tuple[str, ...]
@@ -131,6 +148,13 @@ class ReportDefinition:
     notes: tuple[str, ...] = ()
     needs_one_of: tuple[str, ...] = ()
     totals: Callable[[Source, Filters], Sequence[Any] | None] = lambda source, filters: None
+    titled: str | None = None
+
+    def title(self, language: Language) -> str:
+        return words.text(language, self.titled or "report." + self.key.replace("-", "_"))
+
+    def notes_in(self, language: Language) -> list[str]:
+        return [words.text(language, f"note.{note}") for note in self.notes]
 
     def check(self, filters: Filters) -> None:
         """Raises ReportRefused for a filter that would be ignored, or one that is missing."""
@@ -160,16 +184,16 @@ class Report:
 
     @property
     def title(self) -> str:
-        return self.definition.title
+        """In Indonesian."""
+        return self.definition.title("id")
 
     @property
     def columns(self) -> tuple[Column, ...]:
         return self.definition.columns
 
-    @property
-    def described_filters(self) -> list[tuple[str, str]]:
+    def described_filters(self, language: Language = "id") -> list[tuple[str, str]]:
         """Label and value of each filter that was given."""
-        return [(LABELS[name], str(value)) for name, value in self.filters.given.items()]
+        return [(words.text(language, f"filter.{name}"), str(value)) for name, value in self.filters.given.items()]
 
     def rows(self) -> Iterator[Row]:
         """Every row, counted and summed as it passes: exact, and not one number is read a second time."""

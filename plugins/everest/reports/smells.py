@@ -25,9 +25,22 @@ MAX_ITEMS = 1_000
 
 def posted_hints(conn: Connection, transaksi_id: int, instant: datetime, with_neighbours: bool) -> list[Hint]:
     """Of a posting. with_neighbours: also whether others, a month around `instant` (WIB), missed the same items."""
-    lines = [CountedLine(*row) for row in _ROWS.hint_lines(conn, transaksi_id=transaksi_id)]
+    lines = _counted(conn, [transaksi_id])[transaksi_id]
     elsewhere = _elsewhere(conn, transaksi_id, instant, lines) if with_neighbours else ()
     return hints(lines, elsewhere)
+
+
+def hints_of_postings(conn: Connection, transaksi_ids: Sequence[int]) -> dict[int, list[Hint]]:
+    """Of each of several postings, without looking around. All their lines that differ are in memory at once."""
+    return {number: hints(lines) for number, lines in _counted(conn, transaksi_ids).items()}
+
+
+def _counted(conn: Connection, transaksi_ids: Sequence[int]) -> dict[int, list[CountedLine]]:
+    found: dict[int, list[CountedLine]] = {number: [] for number in transaksi_ids}
+    if found:
+        for number, *line in _ROWS.hint_lines(conn, transaksi_ids=transaksi_ids):
+            found[number].append(CountedLine(*line))
+    return found
 
 
 def staged_hints(conn: Connection, header_id: int, header_gudang: str, transaksi_id: int, now: datetime) -> list[Hint]:

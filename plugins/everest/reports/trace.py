@@ -22,13 +22,13 @@ _QUERIES = load_queries("reports_trace")
 _STREAMS = load_queries("reports_trace", streaming=True)
 
 COLUMNS = (
-    Column("objek", "Objek", "What", Kind.TEXT),
-    Column("nomor", "Nomor", "Id", Kind.CODE),
-    Column("waktu_wib", "Waktu (WIB)", "When (WIB)", Kind.INSTANT),
-    Column("nomer_nota", "Nomor nota", "Document number", Kind.CODE),
-    Column("isi", "Isi", "Content", Kind.TEXT),
-    Column("debet", "Debet", "Debit", Kind.MONEY),
-    Column("kredit", "Kredit", "Credit", Kind.MONEY),
+    Column.named("objek", Kind.TEXT),
+    Column.named("nomor", Kind.CODE),
+    Column.named("waktu_wib", Kind.INSTANT),
+    Column.named("nomer_nota", Kind.CODE),
+    Column.named("isi", Kind.TEXT),
+    Column.named("debet", Kind.MONEY),
+    Column.named("kredit", Kind.MONEY),
 )
 
 

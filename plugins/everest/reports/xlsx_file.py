@@ -19,8 +19,10 @@ from xlsxwriter.format import Format
 from xlsxwriter.workbook import Workbook
 from xlsxwriter.worksheet import Worksheet
 
+from everest import words
 from everest.reports.shape import NUMBERS, Kind, Report, ReportRefused
 from everest.spreadsheets import exact_double
+from everest.words import Language
 
 MAX_ROWS = 1_048_576 - 2
 """Of an Excel sheet, less headings and totals."""
@@ -28,7 +30,6 @@ MAX_ROWS = 1_048_576 - 2
 MAX_TEXT = 32_767
 """Characters of a cell; Excel refuses a file with more."""
 
-TOTAL = "JUMLAH"
 FORMATS: dict[Kind, str] = {
     Kind.TEXT: "@",
     Kind.CODE: "@",
@@ -38,28 +39,25 @@ FORMATS: dict[Kind, str] = {
     Kind.DATE: "yyyy-mm-dd",
     Kind.INSTANT: "yyyy-mm-dd hh:mm:ss",
     Kind.INTEGER: "0",
+    Kind.PERCENT: "0.00",
 }
 WIDTHS = {Kind.TEXT: 30, Kind.CODE: 20, Kind.DATE: 12, Kind.INSTANT: 20, Kind.INTEGER: 10}
 WIDTH_OF_NUMBERS = 18
 FIRST_EXCEL_DAY = date(1900, 3, 1)
 """Excel takes 1900 for a leap year, so days before this one are off by one; they are written as text."""
 
-EXACT_AS_TEXT = (
-    "Angka dengan lebih dari 15 digit penting tidak bisa disimpan tepat oleh lembar kerja; angka seperti itu ditulis"
-    " sebagai teks miring. Baris JUMLAH dihitung tepat, bukan rumus."
-)
 
-
-def write_xlsx(report: Report, target: Path | BinaryIO) -> None:
+def write_xlsx(report: Report, target: Path | BinaryIO, language: Language = "id") -> None:
     """The whole report. Raises ReportRefused when it has more rows than a sheet."""
     with xlsxwriter.Workbook(str(target) if isinstance(target, Path) else target, {"constant_memory": True}) as book:
-        _Writer(book, report).write()
+        _Writer(book, report, language).write()
 
 
 class _Writer:
-    def __init__(self, book: Workbook, report: Report) -> None:
+    def __init__(self, book: Workbook, report: Report, language: Language) -> None:
         self._book = book
         self._report = report
+        self._language = language
         self._heading = book.add_format({"bold": True, "text_wrap": True, "valign": "top", "bottom": 1})
         self._plain = self._formats({})
         self._bold = self._formats({"bold": True, "top": 1})
@@ -70,15 +68,18 @@ class _Writer:
             self._book.add_format({"num_format": FORMATS[column.kind]} | properties) for column in self._report.columns
         ]
 
+    def _text(self, key: str) -> str:
+        return words.text(self._language, f"report.{key}")
+
     def write(self) -> None:
         report = self._report
-        sheet = self._book.add_worksheet("Laporan")
+        sheet = self._book.add_worksheet(self._text("sheet"))
         for place, column in enumerate(report.columns):
             width = WIDTH_OF_NUMBERS if column.kind in NUMBERS - {Kind.INTEGER} else WIDTHS[column.kind]
             sheet.set_column(place, place, width)
         sheet.freeze_panes(1, 0)
         for place, column in enumerate(report.columns):
-            sheet.write_string(0, place, column.heading, self._heading)
+            sheet.write_string(0, place, column.headed(self._language), self._heading)
         number = 0
         for number, row in enumerate(report.rows(), start=1):
             if number > MAX_ROWS:
@@ -87,8 +88,8 @@ class _Writer:
         if report.totals:
             self._row(sheet, number + 1, report.totals_row(), self._bold)
             if report.columns[0].name not in report.totals:
-                sheet.write_string(number + 1, 0, TOTAL, self._bold[0])
-        self._explain(self._book.add_worksheet("Keterangan"))
+                sheet.write_string(number + 1, 0, self._text("total"), self._bold[0])
+        self._explain(self._book.add_worksheet(self._text("about_sheet")))
 
     def _row(self, sheet: Worksheet, number: int, row: Sequence[Any], formats: list[Format]) -> None:
         for place, value in enumerate(row):
@@ -117,11 +118,11 @@ class _Writer:
         sheet.set_column(1, 1, 100)
         wrap = self._book.add_format({"text_wrap": True, "valign": "top"})
         lines = [
-            ("Laporan", report.title),
-            *report.described_filters,
-            ("Jumlah baris", str(report.row_count)),
-            *(("Aturan", note) for note in report.definition.notes),
-            ("Angka", EXACT_AS_TEXT),
+            (self._text("sheet"), report.definition.title(self._language)),
+            *report.described_filters(self._language),
+            (self._text("rows"), str(report.row_count)),
+            *((self._text("rule"), note) for note in report.definition.notes_in(self._language)),
+            (self._text("numbers"), self._text("exact_as_text")),
         ]
         for number, (label, text) in enumerate(lines):
             sheet.write_string(number, 0, label, self._heading)

@@ -21,7 +21,7 @@ from tests.integration.reports.conftest import Read
 NOON = datetime(2026, 3, 10, 5, 0, tzinfo=UTC)  # 12:00 WIB
 Post = Callable[..., builders.Document]
 Reverse = Callable[[str], str]
-AGGREGATES = ("variance", "documents", "warehouse", "item", "month", "reason")
+AGGREGATES = ("variance", "documents", "warehouse", "group", "item", "month", "reason")
 
 
 def amounts(report: reports.Report) -> tuple[Any, ...]:
@@ -367,6 +367,81 @@ def test_a_document_larger_than_a_batch_is_read_whole_and_in_order(
     post(*(Line(f"I{n:02}", "1", "2", "1") for n in range(1, 10)))
 
     assert [row["baris"] for row in read("variance")[0]] == list(range(1, 10))
+
+
+@pytest.mark.parametrize(("page", "batch"), [(1, 1), (2, 3), (3, 4), (100, 5_000)])
+def test_every_line_of_every_posting_is_read_once_however_they_are_grouped(
+    read: Read, post: Post, monkeypatch: pytest.MonkeyPatch, page: int, batch: int
+) -> None:
+    """Some of one instant, some larger than a batch, one without variance; a hint belongs to its own document."""
+    for number, count in enumerate((1, 2, 5, 1, 3)):
+        lines = [Line(f"I{number}{n}", "5", "60" if number == 1 else "6", "1") for n in range(count)]
+        post(*lines, nomer_nota=f"SO-{number}", diotorisasi_at=NOON + timedelta(days=number // 3))
+    monkeypatch.setattr(variance_report, "POSTINGS_PER_PAGE", page)
+    monkeypatch.setattr(variance_report, "LINES_PER_BATCH", batch)
+
+    rows, _ = read("variance")
+
+    found = [(row["nomer_nota"], row["baris"]) for row in rows]
+    assert sorted(found) == [(f"SO-{n}", baris) for n, c in enumerate((1, 2, 5, 1, 3)) for baris in range(1, c + 1)]
+    assert [row["tanggal_wib"] for row in rows] == sorted(row["tanggal_wib"] for row in rows)
+    assert {nota for nota, _ in found[:8]} == {"SO-0", "SO-1", "SO-2"}, "documents stay together"
+    assert found == sorted(found, key=lambda one: [nota for nota, _ in found].index(one[0]))
+    assert {row["nomer_nota"] for row in rows if "12 kali" in (row["petunjuk"] or "")} == {"SO-1"}
+
+
+def test_lines_are_found_by_the_reason_and_the_group_that_the_other_reports_count(
+    read: Read, post: Post, reverse: Reverse, connection: Any
+) -> None:
+    for code, group in (("A", "Besi"), ("B", "Kayu"), ("C", "Besi")):
+        builders.insert(connection, "kelompok_barang", kode_barang=code, kelompok=group)
+    connection.commit()
+    post(
+        Line("A", "1", "3", "5", alasan="rusak"), Line("B", "3", "1", "7", alasan="rusak"), Line("D", "1", "2", "9"),
+        Line("C", "2", "2", "9"), nomer_nota="SO-1",
+    )  # fmt: skip
+    reverse("SO-1")
+    builders.document(
+        connection, [Line("A", "1", "3", "5", alasan="hilang"), Line("B", "1", "4", "2")], nomer_nota="SO-2"
+    )
+
+    def lines(**filters: Any) -> list[tuple[str, D]]:
+        return [(row["kode_barang"], row["nilai_bersih"]) for row in read("variance", **filters)[0]]
+
+    assert lines(alasan="rusak") == [("A", D(10)), ("B", D(-14)), ("A", D(-10)), ("B", D(14))]
+    assert lines(alasan="") == [("D", D(9)), ("D", D(-9))], "a line that agrees needs no reason"
+    assert lines(kelompok="Besi", nomer_nota="SO-1") == [("A", D(10)), ("C", D(0)), ("A", D(-10))]
+    assert lines(kelompok="") == [("D", D(9)), ("D", D(-9))]
+    assert lines(kelompok="besi") == lines(alasan="tidak ada") == []
+    assert lines(nomer_nota="SO-2", kelompok="Kayu") == lines(nomer_nota="SO-2", alasan="") == [("B", D(6))]
+    by_group, report = read("group")
+    assert {row["kelompok"]: (row["jumlah_barang"], row["nilai_lebih"]) for row in by_group} == {
+        "(tanpa kelompok)": (1, D(9)), "Besi": (2, D(10)), "Kayu": (1, D(14)),
+    }  # fmt: skip
+    assert amounts(report) == amounts(read("month")[1])
+
+
+def test_the_share_of_documents_without_variance_is_of_counts_and_of_what_was_asked_for(
+    read: Read, post: Post, reverse: Reverse
+) -> None:
+    post(Line("A", "1", "1", "5"), Line("B", "1", "2", "5", gudang_kode="GD-B"), nomer_nota="SO-1", diotorisasi_at=NOON)
+    post(Line("A", "1", "1", "5"), nomer_nota="SO-2", diotorisasi_at=NOON)
+    post(Line("B", "1", "1", "5"), nomer_nota="SO-3", diotorisasi_at=NOON + timedelta(days=40))
+    reverse("SO-3")
+
+    def shares(key: str, **filters: Any) -> dict[str, tuple[int, int, D | None]]:
+        names = ("jumlah_dokumen", "dokumen_cocok", "persen_cocok")
+        return {row[{"month": "bulan"}.get(key, "gudang_kode")]: tuple(row[name] for name in names)
+                for row in read(key, **filters)[0]}  # type: ignore[misc]  # fmt: skip
+
+    months = shares("month")
+    assert (months["2026-03"], months["2026-04"]) == ((2, 1, D("50.00")), (1, 1, D("100.00")))
+    assert [share for month, share in months.items() if month > "2026-04"] == [(0, 0, None)], (
+        "a reversal counts nothing"
+    )
+    assert shares("month", kode_barang="A")["2026-03"] == (2, 2, D("100.00"))
+    assert shares("warehouse", until=date(2026, 3, 31)) == {"GD-A": (2, 2, D("100.00")), "GD-B": (1, 0, D("0.00"))}
+    assert read("month")[1].totals["dokumen_cocok"] == 2
 
 
 def test_a_report_shows_one_moment_whatever_is_posted_meanwhile(

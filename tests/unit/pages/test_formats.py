@@ -68,3 +68,18 @@ def test_a_chart_holds_no_script_no_style_and_only_escaped_names() -> None:
     assert "<script" not in svg and "<style" not in svg and " style=" not in svg and "<b>" not in svg
     assert 'class="surplus"' in svg and 'class="shortage"' in svg
     assert "Rp 12,50</title>" in svg and 'target="_self"' in svg
+
+
+@pytest.mark.parametrize(
+    ("value", "told", "in_english"),
+    [
+        (2_500_000_000, "2,5 mlr", "2,5 bn"),
+        (-3_000_000, "-3 jt", "-3 mn"),
+        (7 * 10**12, "7 tln", "7 tn"),
+        (50, "50", "50"),
+    ],
+)
+def test_an_axis_names_its_sizes_so_that_no_reader_takes_one_for_another(
+    value: int, told: str, in_english: str
+) -> None:
+    assert (charts.short("id", value), charts.short("en", value)) == (told, in_english)

@@ -51,7 +51,7 @@ COLUMNS = (
 
 
 def report(rows: Sequence[Sequence[Any]], columns: tuple[Column, ...] = COLUMNS) -> Report:
-    definition = ReportDefinition("uji", "Uji", "A test.", columns, (), lambda source, filters: iter(rows))
+    definition = ReportDefinition("month", "A test.", columns, (), lambda source, filters: iter(rows))
     return Report(definition, Filters(), iter(rows))
 
 

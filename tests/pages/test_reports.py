@@ -1,0 +1,249 @@
+"""Laporan: each bar leads to exactly its rows, each nota to its document, in the language that the reader chose."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import openpyxl
+import pytest
+
+from bench.pages import counted_statements
+from everest import reversal
+from everest.opname.workflow import REVERSE_OPNAME
+from everest.pages.drill_down import CHARTED
+from everest.reports import REPORTS
+from everest.settings import MysqlUrl
+from tests import builders
+from tests.builders import Line
+from tests.integration.opname.walk import Walker
+from tests.pages.conftest import Browser
+
+Be = Callable[[str | None], Browser]
+
+FEW = 12
+"""Statements of one report page, however many documents it shows."""
+BAR = re.compile(r'xlink:href="([^"]*)"[^>]*><title>(.*?): (-?Rp [0-9.,]+)</title>', re.DOTALL)
+NOON = datetime(2026, 3, 1, 12, 0)
+ODD_REASON = "  Rusak & <b>basah</b>,\n50% #1 + 'x' "
+
+
+@pytest.fixture
+def books(database: MysqlUrl, connection: Any) -> Iterator[Walker]:
+    """Two months, two warehouses, reasons and groups of every kind, one document without variance, one reversed."""
+    walker, backwards = Walker(database), Walker(database, definition=REVERSE_OPNAME)
+    for code, group in (("BRG-A", "Besi"), ("BRG-A1", "Besi"), ("BRG-B", "Kayu"), ("BRG-C", "")):
+        builders.insert(connection, "kelompok_barang", kode_barang=code, kelompok=group)
+    documents: list[tuple[int, int, list[Line]]] = [
+        (3, 10, [Line("BRG-A", "10", "12", "1500.55", alasan="rusak"), Line("BRG-B", "9", "2", "250.01", alasan="")]),
+        (3, 20, [Line("BRG-A1", "1", "4", "10.10", gudang_kode="GD-B", alasan="RUSAK"), Line("BRG-C", "3", "3", "5")]),
+        (2, 3, [Line("BRG-A", "5", "1", "1500.55", alasan=ODD_REASON), Line("BRG-D", "1", "3", "0.07")]),
+        (3, 31, [Line("BRG-B", "4", "4", "250"), Line("BRG-E", "4", "4", "1")]),
+        (3, 11, [Line("BRG-B", "2", "9", "33.33", alasan="(tanpa alasan)"), Line("BRG-C", "3", "1", "7.77")]),
+    ]
+    # Downwards: a number above the table's counter moves it, and a reversal takes the next one.
+    for number, (month, day, lines) in enumerate(documents, start=1):
+        document = builders.document(
+            connection, [replace(line, lot=f"L{number}") for line in lines], nomer_nota=f"SO-{number}",
+            transaksi_id=900_000 - number,
+            diotorisasi_at=datetime(2026, month, day, 5, 0, tzinfo=UTC),
+        )  # fmt: skip
+        assert walker.post(document.shadow_id) == "COMPLETED"
+    with backwards.database.transaction() as tx:
+        asked = reversal.request(tx, "SO-5", "dewi", "salah rak")
+    assert backwards.post(asked.shadow_id) == "COMPLETED"
+    yield walker
+    walker.close()
+    backwards.close()
+
+
+def amount(text: str) -> Decimal:
+    return Decimal(text.replace("Rp", "").replace("\u00a0", "").replace(" ", "").replace(".", "").replace(",", "."))
+
+
+def cells(page: str, part: str) -> list[list[str]]:
+    body = re.search(rf"<{part}>(.*?)</{part}>", page, re.DOTALL)
+    rows = re.findall(r"<tr>(.*?)</tr>", body[1], re.DOTALL) if body else []
+    return [
+        [
+            html.unescape(re.sub(r"<[^>]*>", "", cell))
+            for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row, re.DOTALL)
+        ]
+        for row in rows
+    ]
+
+
+def table(page: str) -> tuple[list[dict[str, str]], dict[str, str]]:
+    """The rows and the totals by heading."""
+    (head,) = cells(page, "thead")
+    totals = cells(page, "tfoot")
+    return [dict(zip(head, row, strict=True)) for row in cells(page, "tbody")], dict(
+        zip(head, totals[0], strict=True) if totals else {}
+    )
+
+
+@pytest.mark.parametrize(
+    ("filters", "language"),
+    [
+        ("since=", "id"),
+        ("since=2026-02-01&until=2026-03-20&gudang_kode=GD-A", "id"),
+        ("since=2026-03-11", "en"),
+    ],
+)
+def test_the_rows_behind_each_bar_add_up_to_it_to_the_cent(
+    browser: Be, books: Walker, filters: str, language: str
+) -> None:
+    for key in CHARTED:
+        compare(browser("analyst"), key, filters, language)
+
+
+def compare(client: Browser, key: str, filters: str, language: str) -> None:
+    """The bars of a chart with the lines that they lead to, and with the totals of its table."""
+    surplus, shortage = {"id": ("Nilai lebih", "Nilai kurang"), "en": ("Surplus value", "Shortage value")}[language]
+    differing = {"id": "Baris selisih", "en": "Lines with variance"}[language]
+    page = client.get(f"/reports?report={key}&{filters}&lang={language}").text
+    groups, totals = table(page)
+    bars = BAR.findall(page)
+    assert bars
+    drawn = {surplus: Decimal(0), shortage: Decimal(0)}
+    for address, _, told in bars:
+        value = amount(told)
+        side = surplus if value > 0 else shortage
+        behind = client.get(html.unescape(address))
+        assert behind.status_code == 200
+        rows, sums = table(behind.text)
+        assert amount(sums[side]) == abs(value) == sum(amount(row[side]) for row in rows)
+        drawn[side] += abs(value)
+        same = [row for row in groups if (amount(row[surplus]), amount(row[shortage])) == (
+            amount(sums[surplus]), amount(sums[shortage]))]  # fmt: skip
+        selisih = {"id": "Selisih", "en": "Variance"}[language]
+        assert any(int(row[differing]) == len([one for one in rows if amount(one[selisih])]) for row in same)
+        if key == "reason":
+            assert all(amount(one[selisih]) for one in rows), "lines that agree have nothing to explain"
+    assert {name: amount(totals[name]) for name in drawn} == drawn
+
+
+def test_a_reason_is_one_bar_whatever_its_case_and_the_empty_one_has_its_own(browser: Be, books: Walker) -> None:
+    client = browser("analyst")
+    bars = {html.unescape(label): html.unescape(address) for address, label, _ in BAR.findall(
+        client.get("/reports?report=reason&since=").text)}  # fmt: skip
+    empty = next(address for label, address in bars.items() if label == "(tanpa alasan)")
+    page = client.get(empty).text
+    assert {row["Kode barang"] for row in table(page)[0]} == {"BRG-B", "BRG-C", "BRG-D"}
+    assert 'type="checkbox" name="alasan" value="" checked' in page, (
+        "what it was narrowed to can be seen and taken away"
+    )
+    odd = next(address for label, address in bars.items() if "basah" in label)
+    assert [row["Kode barang"] for row in table(client.get(odd).text)[0]] == ["BRG-A"]
+
+
+def test_a_month_is_no_wider_than_the_days_that_were_asked_for(browser: Be, books: Walker) -> None:
+    page = browser("analyst").get("/reports?report=month&since=2026-03-11&until=2026-03-25").text
+    addresses = {html.unescape(address) for address, _, _ in BAR.findall(page)}
+    assert addresses and all("since=2026-03-11" in one and "until=2026-03-25" in one for one in addresses)
+
+
+def test_the_share_of_documents_without_variance_stands_over_the_months(browser: Be, books: Walker) -> None:
+    """Five counts, one without variance; the reversal counted nothing."""
+    page = browser("analyst").get("/reports?report=month&since=").text
+    rows, totals = table(page)
+    march = next(row for row in rows if row["Bulan"] == "2026-03")
+    assert (march["Dokumen hitung"], march["Dokumen tanpa selisih"], march["Tanpa selisih (%)"]) == (
+        "4",
+        "1",
+        "25,00 %",
+    )
+    assert (totals["Dokumen hitung"], totals["Dokumen tanpa selisih"]) == ("5", "1")
+    assert "20,00 %" in page and "1 dari 5 dokumen hitung" in page
+    by_warehouse, _ = table(browser("analyst").get("/reports?report=warehouse&since=").text)
+    assert {row["Gudang"]: row["Tanpa selisih (%)"] for row in by_warehouse} == {"GD-A": "40,00 %", "GD-B": "0,00 %"}
+
+
+def test_a_nota_in_a_report_leads_to_its_document(browser: Be, books: Walker, connection: Any) -> None:
+    builders.movement(
+        connection, "BRG-A", masuk="1", nomer_nota="BELI-7", tanggal_wib=NOON, created_at=NOON.replace(tzinfo=UTC)
+    )
+    connection.commit()
+    client = browser("analyst")
+    (job,) = builders.rows(connection, "SELECT id FROM rabbit_publish_shadow WHERE nomer_nota = 'SO-1'")
+    for key in ("variance", "documents", "journal", "stock-card", "trace"):
+        query = {"stock-card": "kode_barang=BRG-A", "trace": "nomer_nota=SO-1"}.get(key, "since=")
+        page = client.get(f"/reports?report={key}&since=&{query}").text
+        links = re.findall(r'<a href="([^"]*/reports/document[^"]*)">([^<]*)</a>', page)
+        answer = client.get(next(html.unescape(link) for link, nota in links if nota == "SO-1"))
+        assert (answer.status_code, answer.headers["location"]) == (303, f"/documents/{job['id']}")
+        assert "BELI-7" not in {nota for _, nota in links}, "a number of another module is no document of ours"
+
+
+def test_a_nota_leads_to_a_draft_and_one_that_nobody_knows_nowhere(browser: Be, connection: Any) -> None:
+    draft = builders.document(connection, nomer_nota="SO-DRAF")
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM rabbit_publish_shadow")
+    connection.commit()
+    answer = browser("finance").get("/reports/document?nomer_nota=SO-DRAF")
+    assert answer.headers["location"] == f"/drafts/{draft.transaksi_id}"
+    assert browser("finance").get("/reports/document?nomer_nota=SO-%3F").status_code == 404
+    assert browser("finance").get("/reports/document").status_code == 404
+
+
+def test_every_report_is_told_in_the_language_that_was_chosen(browser: Be, books: Walker) -> None:
+    client = browser("analyst")
+    for key, definition in REPORTS.items():
+        address = f"/reports?report={key}&since=&nomer_nota=SO-1"
+        for language, other in (("id", "en"), ("en", "id")):
+            page = html.unescape(client.get(f"{address}&lang={language}").text)
+            assert definition.title(language) in page
+            assert all(note in page for note in definition.notes_in(language))
+            assert not any(note in page for note in definition.notes_in(other))
+            for column in definition.columns if "<thead>" in page else ():
+                assert column.headed(language) in page
+        book = openpyxl.load_workbook(io.BytesIO(client.get(f"/reports/{key}.xlsx?nomer_nota=SO-1&lang=en").content))
+        assert book.sheetnames == ["Report", "About"]
+        assert [cell.value for cell in book["Report"][1]] == [column.heading_en for column in definition.columns]
+        assert book["About"]["B1"].value == definition.title("en")
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        (
+            "since=2026-03-02&until=2026-03-01",
+            ("Tanggal awal sesudah tanggal akhir.", "The first day is after the last"),
+        ),
+        ("nomer_nota=SO-TIADA", ("Tidak ada nota SO-TIADA.", "There is no nota SO-TIADA.")),
+    ],
+)
+def test_what_a_report_cannot_be_made_for_is_said_in_that_language(
+    browser: Be, query: str, told: tuple[str, str]
+) -> None:
+    for language, sentence in zip(("id", "en"), told, strict=True):
+        assert sentence in browser("analyst").get(f"/reports?report=variance&{query}&lang={language}").text
+
+
+def test_a_report_of_many_documents_asks_the_database_a_few_times(
+    browser: Be, database: MysqlUrl, connection: Any
+) -> None:
+    walker = Walker(database)
+    for number in range(15):
+        document = builders.document(
+            connection, [Line(f"BRG-{number}", "1", "4", "10"), Line(f"BOX-{number}", "5", "4", "10")]
+        )
+        assert walker.post(document.shadow_id) == "COMPLETED"
+    walker.close()
+    client = browser("analyst")
+    for key in ("variance", "documents", "month", "reason", "group"):
+        client.get(f"/reports?report={key}&since=")
+        with counted_statements() as sent:
+            page = client.get(f"/reports?report={key}&since=").text
+        assert sent.total() <= FEW + SESSION_STATEMENTS, key
+        assert key != "variance" or len(table(page)[0]) == 30
+
+
+SESSION_STATEMENTS = 8
+"""A connection of the pages is opened twice per page, each set up by a few statements."""
