@@ -131,8 +131,8 @@ def _candidates(source: Source, filters: Filters, counts: Mapping[int, _Frozen])
 
 
 def _is_after(created_at: datetime, snapshot: datetime) -> bool:
-    """As `movements_since` (books.sql) has it: a row without fractions was stamped by a clock of whole seconds, somewhere
-    in its second."""
+    """As `movements_since` (books.sql) has it: a row without fractions was stamped by a clock of whole seconds,
+    somewhere in its second."""
     return created_at > snapshot or created_at == snapshot.replace(microsecond=0) != snapshot
 
 
