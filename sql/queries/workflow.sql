@@ -87,6 +87,14 @@ SET status = IF(status = 'running' AND dag_run_id = :dag_run_id AND current_step
     finished_at = IF(current_step IS NULL, UTC_TIMESTAMP(6), NULL), updated_at = UTC_TIMESTAMP(6)
 WHERE id = :run_id;
 
+-- name: ends(run_ids)
+-- How runs stand that others wait for.
+SELECT id, status, finished_at FROM workflow_runs WHERE id IN :run_ids ORDER BY id;
+
+-- name: states(run_ids)
+-- What they hold.
+SELECT id, state FROM workflow_runs WHERE id IN :run_ids;
+
 -- name: waiters(run_id)
 -- Runs whose open wait depends on this one.
 SELECT DISTINCT r.id

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from everest.errors import DocumentRefused
-from everest.workflow import control
+from everest.workflow import control, family
 from everest.workflow.builder import workflow
 from everest.workflow.runner import run_step
-from tests.workflow.world import World, gives
+from tests.workflow.world import MysqlWorld, World, gives
 
 
 def held(world: World, count: int) -> list[int]:
@@ -239,3 +239,40 @@ def test_061_a_group_with_a_quorum_resumes_at_two_and_fails_when_two_of_three_fa
     assert world.status(run_id) == status
     if status == "completed":
         assert len(world.state(run_id)["group_results"]) == 2
+
+
+@pytest.mark.parametrize("mode", ["all", "any"])
+def test_the_end_of_one_costs_its_waiter_the_same_however_many_it_waits_for(mysql_world: MysqlWorld, mode: Any) -> None:
+    """Five hundred that end would else read each other half a million times, under the waiter's lock."""
+    world, costs = mysql_world, []
+    for count in (2, 12):
+        ids = held(world, count)
+        world.begin(workflow(f"waits_for_{count}").wait_for_workflows("ids", mode=mode).build(), {"ids": ids})
+        with world.transaction() as tx:
+            run, waiters = family.lock_with_waiters(tx, ids[0])
+            run.status, run.finished_at = "completed", tx.now
+            tx.runs.save(run)
+            before = statements(tx)
+            family.wake(tx, waiters)
+            costs.append(statements(tx) - before)
+
+    assert costs[0] == costs[1]
+
+
+def statements(tx: Any) -> int:
+    with tx.conn.cursor() as cursor:
+        cursor.execute("SHOW SESSION STATUS LIKE 'Questions'")
+        row = cursor.fetchone()
+        return int(row["Value"] if isinstance(row, dict) else row[1])
+
+
+@pytest.mark.parametrize("ids", [[], "two"])
+def test_a_wait_for_one_workflow_refuses_a_list_of_none_or_several(world: World, ids: Any) -> None:
+    child = workflow("child").then(gives(a=1), name="a").build()
+    found = [world.start(child) for _ in range(2)] if ids == "two" else ids
+    run_id = world.begin(
+        workflow("waits").wait_for_workflow("ids", name="other").max_attempts(1).build(), {"ids": found}
+    )
+
+    assert world.status(run_id) == "failed"
+    assert f"names {len(found)} workflows" in world.error(run_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,7 +12,7 @@ from everest.store.database import last_insert_id
 from everest.store.fanout import QUERIES as _QUERIES
 from everest.store.fanout import MysqlFanout
 from everest.workflow import codec
-from everest.workflow.records import Outcome, Run, ShadowRow, Standing, StepRecord, Try
+from everest.workflow.records import Ended, Outcome, Run, ShadowRow, Standing, StepRecord, Try
 from everest.workflow.ticket import NEWER_TRY, Fenced, Stale, Token
 from ingest_consumer import shadow as jobs
 
@@ -144,6 +144,15 @@ class MysqlRunStore(MysqlFanout):
         values |= {key: _aware(values[key]) for key in _RUN_INSTANTS}
         values["counters"] = values["counters"] or {}
         return Run(**values)
+
+    def ends(self, run_ids: Sequence[int]) -> list[Ended]:
+        wanted = sorted(set(run_ids))
+        rows = _QUERIES.ends(self._conn, run_ids=wanted) if wanted else ()
+        return [Ended(row["id"], row["status"], _aware(row["finished_at"])) for row in rows]
+
+    def states(self, run_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
+        rows = _QUERIES.states(self._conn, run_ids=sorted(set(run_ids))) if run_ids else ()
+        return {row["id"]: codec.loads(row["state"]) for row in rows}
 
     def waiters(self, run_id: int) -> list[int]:
         return [row["id"] for row in _QUERIES.waiters(self._conn, run_id=run_id)]

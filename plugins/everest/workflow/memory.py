@@ -7,7 +7,7 @@ that a state which could not be stored fails here, too.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -17,7 +17,7 @@ from everest.errors import Conflict, DocumentMissing
 from everest.workflow import clock
 from everest.workflow.memory_fanout import MemoryFanout
 from everest.workflow.memory_tables import Message, Tables, plain
-from everest.workflow.records import FINAL, Outcome, Run, ShadowRow, Standing, StepRecord, Try
+from everest.workflow.records import FINAL, Ended, Outcome, Run, ShadowRow, Standing, StepRecord, Try
 from everest.workflow.ticket import NEWER_TRY, Fenced, Stale, Token
 
 
@@ -127,6 +127,13 @@ class MemoryRunStore(MemoryFanout):
             raise Fenced(NEWER_TRY)
         self.finish_step(run, token.step, "", "completed", output, None)
         self.save(replace(run, finished_at=None if run.current_step else self._database.now))
+
+    def ends(self, run_ids: Sequence[int]) -> list[Ended]:
+        found = (self._t.runs[one] for one in sorted(set(run_ids)) if one in self._t.runs)
+        return [Ended(one.id, one.status, one.finished_at) for one in found]
+
+    def states(self, run_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
+        return {one: copy.deepcopy(self._t.runs[one].state) for one in run_ids if one in self._t.runs}
 
     def waiters(self, run_id: int) -> list[int]:
         return sorted(one for one, waited in self._waiting().items() if run_id in waited)

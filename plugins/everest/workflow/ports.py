@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from everest.workflow.records import (
     Compensation,
+    Ended,
     Item,
     ItemCounts,
     Outcome,
@@ -59,6 +60,14 @@ class RunStore(Protocol):
         an `at_once`, which raises Stale when the run is not at this step of this DAG run, running, and Fenced when
         the token's try is not the newest. `run` is what its process knows of it: all that is written here changes
         only in commits that move the pointer. A run without a current step is completed and has finished now."""
+        ...
+
+    def ends(self, run_ids: Sequence[int]) -> list[Ended]:
+        """How these runs stand, by ascending id, in one look and without what they hold; missing ones are left out."""
+        ...
+
+    def states(self, run_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
+        """Their states, in one look."""
         ...
 
     def waiters(self, run_id: int) -> list[int]:

@@ -88,6 +88,15 @@ class Standing:
 
 
 @dataclass(frozen=True)
+class Ended:
+    """How a run stands that others wait for. finished_at: of a completed one."""
+
+    id: int
+    status: RunStatus
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True)
 class Try:
     """How a step's newest attempt stands: what a commit is fenced by."""
 

@@ -6,6 +6,7 @@ run; the task that comes then enters the step again and finds it satisfied, so t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -79,7 +80,8 @@ def _workflows(
     verdict = _verdict(tx, waiting)
     _note(waiting, verdict)
     if verdict.is_satisfied:
-        return pointer.advance(tx, definition, run, step, token, {step.result_key: _states(step, verdict.completed)})
+        found = _states(tx, step, verdict.completed)
+        return pointer.advance(tx, definition, run, step, token, {step.result_key: found})
     if parking.is_late(tx, waiting):
         return pointer.advance(tx, definition, run, step, token, parking.late(step, "alur kerja yang ditunggu"))
     message = f"menunggu alur kerja {', '.join(map(str, verdict.remaining))}"
@@ -97,6 +99,8 @@ def _sources(tx: Transaction, run: Run, step: d.WaitForWorkflows) -> list[int]:
     ids = [source] if isinstance(source, int) else list(source) if isinstance(source, list | tuple) else None
     if ids is None or any(isinstance(one, bool) or not isinstance(one, int) for one in ids):
         raise DocumentRefused(f"step {step.name}: {source!r} is no workflow id and no list of them")
+    if not step.many and len(set(ids)) != 1:
+        raise DocumentRefused(f"step {step.name}: {source!r} names {len(set(ids))} workflows; it waits for one")
     return sorted(set(ids))
 
 
@@ -110,19 +114,23 @@ def _refuse_ring(tx: Transaction, run: Run, ids: list[int]) -> None:
         front = {one for waited in tx.runs.waits_on(front).values() for one in waited} - seen
 
 
+@dataclass(frozen=True)
 class _Verdict:
-    def __init__(self, completed: list[Run], remaining: list[int], is_satisfied: bool) -> None:
-        self.completed, self.remaining, self.is_satisfied = completed, remaining, is_satisfied
+    """completed: ids, the first to end first, and only that one where one is enough."""
+
+    completed: list[int]
+    remaining: list[int]
+    is_satisfied: bool
 
 
 def _verdict(tx: Transaction, waiting: dict[str, Any]) -> _Verdict:
-    """Raises DocumentRefused when the wait can never be satisfied."""
+    """Raises DocumentRefused when the wait can never be satisfied. One look at all of them, without their states: it is
+    asked again whenever one of them ends."""
     where, mode = f"langkah {waiting['step']}", waiting["mode"]
-    runs = {one: tx.runs.get(one) for one in waiting["ids"]}
-    gone = [one for one, found in runs.items() if found is None]
+    present = tx.runs.ends(waiting["ids"])
+    gone = sorted(set(waiting["ids"]) - {one.id for one in present})
     if gone:
         raise DocumentRefused(f"{where}: alur kerja {', '.join(map(str, gone))} tidak ada", code=404)
-    present = [found for found in runs.values() if found is not None]
     completed = sorted((one for one in present if one.status == "completed"), key=lambda one: (one.finished_at, one.id))
     lost = [one for one in present if one.status in ("failed", "cancelled")]
     needed = {"all": len(present), "any": 1, "quorum": waiting["quorum"] or 1}[mode]
@@ -130,8 +138,8 @@ def _verdict(tx: Transaction, waiting: dict[str, Any]) -> _Verdict:
         reasons = [f"{one.id} {one.status}" for one in lost] or [f"hanya {len(present)} alur kerja, perlu {needed}"]
         raise DocumentRefused(f"{where} tidak bisa terpenuhi: {', '.join(reasons)}", code=409)
     chosen = completed[:1] if mode == "any" else completed
-    remaining = [one.id for one in present if one not in completed and one not in lost]
-    return _Verdict(chosen, remaining, len(completed) >= needed)
+    remaining = [one.id for one in present if one.status not in ("completed", "failed", "cancelled")]
+    return _Verdict([one.id for one in chosen], remaining, len(completed) >= needed)
 
 
 def _note(waiting: dict[str, Any], verdict: _Verdict) -> None:
@@ -139,10 +147,11 @@ def _note(waiting: dict[str, Any], verdict: _Verdict) -> None:
     waiting["matched"] = len(verdict.completed)
 
 
-def _states(step: d.WaitForWorkflows, completed: list[Run]) -> Any:
+def _states(tx: Transaction, step: d.WaitForWorkflows, completed: list[int]) -> Any:
+    states = tx.runs.states(completed)
     if not step.many:
-        return state.public_part(completed[0].state)
-    return {str(one.id): state.public_part(one.state) for one in completed}
+        return state.public_part(states[completed[0]])
+    return {str(one): state.public_part(states[one]) for one in completed}
 
 
 # ----------------------------------------------------------------------------------------------------- nested
@@ -184,21 +193,27 @@ def wake_if_decided(tx: Transaction, run: Run) -> bool:
     far it is. A paused one looks when it is resumed."""
     if run.status != "waiting_for_workflows" or run.waiting is None:
         return False
-    if is_decided(tx, run.waiting):
+    verdict = _open_verdict(tx, run.waiting)
+    if verdict is None:
         pointer.wake(tx, run)
         return True
     if run.waiting["kind"] == "workflows":
-        _note(run.waiting, _verdict(tx, run.waiting))
+        _note(run.waiting, verdict)
         tx.runs.save(run)
     return False
 
 
 def is_decided(tx: Transaction, waiting: dict[str, Any]) -> bool:
     """Whether entering the wait for other workflows again would not park it again."""
+    return _open_verdict(tx, waiting) is None
+
+
+def _open_verdict(tx: Transaction, waiting: dict[str, Any]) -> _Verdict | None:
+    """How far the wait is; None when it is decided, one way or the other."""
     if waiting["kind"] == "child":
-        child = tx.runs.get(waiting["ids"][0])
-        return child is None or child.status in ("completed", "failed", "cancelled")
+        waiting = {**waiting, "mode": "all", "quorum": None}
     try:
-        return _verdict(tx, waiting).is_satisfied
+        verdict = _verdict(tx, waiting)
     except DocumentRefused:
-        return True
+        return None
+    return None if verdict.is_satisfied else verdict
