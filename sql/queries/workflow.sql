@@ -178,12 +178,20 @@ FROM JSON_TABLE(:rows, '$[*]' COLUMNS (
 -- Whether the items of this visit were snapshotted.
 SELECT 1 FROM workflow_items WHERE workflow_id = :run_id AND step = :step AND visit = :visit LIMIT 1;
 
--- name: free_items(run_id, step, visit, slot, n)!
--- Items that an earlier try of this slot left at work, and whatever an earlier DAG run left.
+-- name: free_items(run_id, step, visit, slot, n, failed_n)!
+-- Items that an earlier try of this slot, or an earlier DAG run, left at work or to be tried again. Those that failed for
+-- good are tried again after the run has failed, too, and not after a mere pause.
 UPDATE workflow_items
 SET status = 'pending', slot = NULL
 WHERE workflow_id = :run_id AND step = :step AND visit = :visit
-  AND ((status = 'running' AND slot = :slot) OR (status IN ('running', 'failed', 'pending') AND n < :n));
+  AND ((status = 'running' AND slot = :slot) OR (status IN ('running', 'pending') AND n < :n)
+       OR (status = 'failed' AND n <= :failed_n));
+
+-- name: release_items(run_id, step, visit, slot)!
+-- A slot leaves under a pause: what it would have tried again is anybody's.
+UPDATE workflow_items
+SET slot = NULL
+WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND status = 'pending' AND slot = :slot;
 
 -- name: reopen_items(run_id, step, visit)!
 -- What did not succeed of a step that a person cleared.

@@ -52,7 +52,10 @@ class MysqlFanout:
         return QUERIES.has_items(self._conn, **_visit(run, step)) is not None
 
     def free_items(self, run: Run, step: str, slot: str) -> None:
-        QUERIES.free_items(self._conn, slot=slot, n=run.n, **_visit(run, step))
+        QUERIES.free_items(self._conn, slot=slot, n=run.n, failed_n=run.last_failed_n, **_visit(run, step))
+
+    def release_items(self, run: Run, step: str, slot: str) -> None:
+        QUERIES.release_items(self._conn, run_id=run.id, step=step, visit=run.visit, slot=slot)
 
     def reopen_items(self, run: Run, step: str) -> None:
         QUERIES.reopen_items(self._conn, **_visit(run, step))

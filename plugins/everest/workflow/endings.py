@@ -50,7 +50,8 @@ def fail_run(
         tx.runs.finish_step(run, token.step, token.branch, "failed", None, {**detail, "type": type(error).__name__})
     run.status = "failed"
     run.error_code, run.error = code, detail
-    run.failed_n, run.failed_attempt = run.n, token.attempt if token else None
+    run.note_failure()
+    run.failed_attempt = token.attempt if token else None
     run.wakes_at = None
     tx.runs.unsend(run)
     tx.runs.save(run)

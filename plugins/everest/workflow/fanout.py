@@ -17,14 +17,26 @@ from everest.workflow.ports import Transaction
 from everest.workflow.records import ItemCounts, Run, Standing
 from everest.workflow.ticket import Fenced, Forward, ItemFailed, ItemFenced, Leave, Replay, Token
 
+_LEFT = "left"
+"""Among the run's counters: the newest DAG run that a branch or a slot has left."""
+
 
 def leave_paused(tx: Transaction, run: Run, step: d.Step, branch: str) -> Leave:
     """Nothing further starts in a paused run. What is at work beside this branch or slot may still finish and commit,
-    so the run is parked by whoever leaves the step last. The caller holds the run's lock."""
+    so the run is parked by whoever leaves the step last, and what has left is remembered: in this DAG run it does not
+    come again, nor does what stands behind it. The caller holds the run's lock."""
     if tx.runs.others_at_work(run, step.name, branch):
+        if isinstance(step, d.ForEach):
+            tx.runs.release_items(run, step.name, branch)
+        run.counters[_LEFT] = run.n
         tx.runs.save(run)
         return Leave(pointer.PAUSED_MESSAGE)
     return pointer.park(tx, run, pointer.PAUSED_MESSAGE)
+
+
+def has_left(run: Run) -> bool:
+    """Whether a branch or a slot has left the run's present DAG run under a pause that may be over by now."""
+    return bool(run.counters.get(_LEFT) == run.n)
 
 
 # ---------------------------------------------------------------------------------------------------- parallel
@@ -55,6 +67,9 @@ def settle_branch(
     if len(done) + 1 < len(step.branches):
         if run.status == "paused":
             return leave_paused(tx, run, step, token.branch)
+        if has_left(run) and not tx.runs.others_at_work(run, step.name, token.branch):
+            pointer.announce_next(tx, run)
+            return Leave(f"a branch left under a pause; it runs in DAG run {run.dag_run_id}")
         tx.runs.save(run)
         return Replay()
     return pointer.advance(tx, definition, run, step, token, {})
@@ -145,7 +160,15 @@ def settle(tx: Transaction, definition: Definition, run: Run, step: d.ForEach, t
     reduced: dict[str, Any] = {}
     if step.reducer is not None:
         reduced = step.reducer({**state.public_part(run.state), **aggregate}, pointer.context(tx, run)) or {}
-    return pointer.advance(tx, definition, run, step, token, {**aggregate, **reduced})
+    return _going_on(tx, run, pointer.advance(tx, definition, run, step, token, {**aggregate, **reduced}))
+
+
+def _going_on(tx: Transaction, run: Run, result: Forward | Leave) -> Forward | Leave:
+    """Airflow has skipped what stands behind a slot that left: the next DAG run goes on there."""
+    if not isinstance(result, Forward) or not has_left(run):
+        return result
+    pointer.announce_next(tx, run)
+    return Leave(f"a slot left under a pause; {result.next_step} runs in DAG run {run.dag_run_id}")
 
 
 def fail_item(

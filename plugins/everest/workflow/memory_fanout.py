@@ -38,8 +38,13 @@ class MemoryFanout:
     def free_items(self, run: Run, step: str, slot: str) -> None:
         for one in self._items(run, step).values():
             is_left = one["status"] == "running" and one["slot"] == slot
-            if is_left or (one["status"] != "succeeded" and one["n"] < run.n):
+            if is_left or one["n"] < {"failed": run.last_failed_n + 1, "succeeded": 0}.get(one["status"], run.n):
                 one |= {"status": "pending", "slot": None}
+
+    def release_items(self, run: Run, step: str, slot: str) -> None:
+        for one in self._items(run, step).values():
+            if one["status"] == "pending" and one["slot"] == slot:
+                one["slot"] = None
 
     def reopen_items(self, run: Run, step: str) -> None:
         for one in self._items(run, step).values():

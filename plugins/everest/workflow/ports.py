@@ -108,6 +108,10 @@ class RunStore(Protocol):
         """Items that an earlier try of this slot, or an earlier DAG run, left at work can be claimed again."""
         ...
 
+    def release_items(self, run: Run, step: str, slot: str) -> None:
+        """Items that this slot would have tried again may be claimed by any."""
+        ...
+
     def reopen_items(self, run: Run, step: str) -> None:
         """A person cleared the failed task: what did not succeed can be claimed again, also what a slot has at work
         (its commit is fenced by the item's attempt)."""

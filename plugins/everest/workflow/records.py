@@ -60,6 +60,15 @@ class Run:
     updated_at: datetime | None = None
     finished_at: datetime | None = None
 
+    @property
+    def last_failed_n(self) -> int:
+        """The newest DAG run in which it failed, also after a retry; 0: it never did. Of a run of before this was kept:
+        the one before this."""
+        return int(self.counters.get("failed_n", self.n - 1))
+
+    def note_failure(self) -> None:
+        self.failed_n = self.counters["failed_n"] = self.n
+
 
 @dataclass(frozen=True)
 class StepRecord:

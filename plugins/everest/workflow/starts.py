@@ -43,6 +43,7 @@ def new_run(definition: Definition, payload: dict[str, Any], key: str | None) ->
         dag_run_id="",
         carrier_shadow_id=None,
         priority=PRIORITY_WEIGHT[definition.options.priority],
+        counters={"failed_n": 0},
     )
 
 
