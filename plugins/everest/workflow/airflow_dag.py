@@ -6,6 +6,7 @@ here, because the workflow waits, jumped back or belongs to a newer DAG run, ski
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import timedelta
 from itertools import pairwise
@@ -115,6 +116,15 @@ def _log_ids(ticket: Ticket, database: Any) -> dict[str, Any]:
     return {name: value for name, value in ids.items() if value is not None}
 
 
+def _instances(definition: Definition, task_ids: Iterable[str]) -> list[str | tuple[str, int]]:
+    """These tasks as Airflow skips them: the slots of a for_each each by its number; its bare name would skip none."""
+    slots = {step.name: step.concurrency for step in definition.steps if isinstance(step, d.ForEach)}
+    found: list[str | tuple[str, int]] = []
+    for one in sorted(task_ids):
+        found += [(one, slot) for slot in range(slots[one])] if one in slots else [one]
+    return found
+
+
 def open_connection(**arguments: Any) -> Any:
     """A connection of Airflow's everest_mysql, with more of the driver's arguments than an Airflow connection holds."""
     from airflow.providers.mysql.hooks.mysql import MySqlHook
@@ -187,6 +197,6 @@ class StepOperator(BaseOperator):
         return result
 
     def _skip_the_rest(self) -> None:
-        rest = sorted(self.get_flat_relative_ids(upstream=False))
+        rest = _instances(_DEFINITIONS[self.dag_key], self.get_flat_relative_ids(upstream=False))
         if rest:
             raise DownstreamTasksSkipped(tasks=rest)  # type: ignore[no-untyped-call]
