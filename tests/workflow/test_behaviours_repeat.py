@@ -143,3 +143,24 @@ def test_036_a_paused_loop_goes_on_with_its_next_pass(world: World) -> None:
     world.act(run_id, control.resume)
 
     assert (world.status(run_id), world.state(run_id)) == ("completed", {"n": 3})
+
+
+def test_a_condition_cannot_change_the_state_it_looks_at(world: World) -> None:
+    def meddles(state: dict[str, Any]) -> bool:
+        state["seen"].append("meddled")
+        state["more"] = 1
+        return True
+
+    run_id = world.begin(
+        workflow("meddles").then(gives(a=1), name="a").repeat_until("a", condition=meddles).build(), {"seen": []}
+    )
+
+    assert world.state(run_id) == {"seen": [], "a": 1}
+
+
+def test_a_tuple_that_is_expected_is_the_list_in_the_state(world: World) -> None:
+    built = (
+        workflow("pairs").then(gives(pair=[1, 2]), name="a").repeat_until("a", "pair", (1, 2), max_iterations=1).build()
+    )
+
+    assert world.status(world.begin(built)) == "completed"

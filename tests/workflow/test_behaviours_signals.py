@@ -257,3 +257,21 @@ def test_042_a_resume_without_a_signal_shows_the_wait_again(world: World) -> Non
     assert (world.status(run_id), world.job(run_id), world.messages(run_id)) == ("waiting_for_signal", "WAITING", [])
     world.signal(run_id, "go")
     assert world.status(run_id) == "completed"
+
+
+def test_051_a_payload_without_the_key_is_no_match_for_a_run_that_knows_no_value(world: World) -> None:
+    built = workflow("known").wait_for_signal("paid", name="gate", correlation_key="order").max_attempts(1).build()
+    run_id = world.begin(built, {"order": None})
+
+    assert world.status(run_id) == "failed"
+    assert "'order'" in world.error(run_id)
+
+
+def test_051_a_tuple_to_match_is_the_list_that_a_payload_has(world: World) -> None:
+    built = workflow("pairs").wait_for_signal("go", name="gate", match_payload={"pair": (1, {"a": (2,)})}).build()
+    run_id = world.begin(built)
+
+    world.signal(run_id, "go", {"pair": [1, {"a": [3]}]})
+    assert world.status(run_id) == "waiting_for_signal"
+    world.signal(run_id, "go", {"pair": [1, {"a": [2]}]})
+    assert world.status(run_id) == "completed"

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from everest.errors import Conflict, DocumentRefused
+from everest.workflow import codec, parking, pointer, questions, state
 from everest.workflow import definition as d
-from everest.workflow import parking, pointer, questions, state
 from everest.workflow.checks import MAX_SIGNAL_NAME
 from everest.workflow.definition import Definition, Step
 from everest.workflow.ports import Transaction
@@ -31,7 +31,7 @@ def enter(tx: Transaction, definition: Definition, run: Run, step: d.WaitForSign
             tx, run, step, step.kind, names=list(step.names), matched={}, remaining=list(step.names)
         )
         if step.correlation_key is not None:
-            if step.correlation_key not in run.state:
+            if run.state.get(step.correlation_key) is None:
                 raise DocumentRefused(f"step {step.name}: the state has no {step.correlation_key!r} to correlate by")
             waiting["correlation"] = {"key": step.correlation_key, "value": run.state[step.correlation_key]}
         if step.kind == "signal":
@@ -61,13 +61,15 @@ def take(tx: Transaction, run: Run, step: d.WaitForSignals, waiting: dict[str, A
 
 
 def _matches(step: d.WaitForSignals, waiting: dict[str, Any], signal: Signal) -> bool:
-    wanted = step.match_payload or {}
+    wanted = codec.as_stored(step.match_payload or {})
     if any(key not in signal.payload or signal.payload[key] != value for key, value in wanted.items()):
         return False
     if step.correlation_key is None:
         return True
-    expected = waiting["correlation"]["value"]
-    return signal.correlation == str(expected) or signal.payload.get(step.correlation_key) == expected
+    expected, given = waiting["correlation"]["value"], signal.payload
+    return signal.correlation == str(expected) or (
+        step.correlation_key in given and given[step.correlation_key] == expected
+    )
 
 
 def is_satisfied(step: d.WaitForSignals, waiting: dict[str, Any]) -> bool:

@@ -33,6 +33,11 @@ def loads(text: str | bytes | None) -> Any:
     return None if text is None else _unpack(json.loads(text))
 
 
+def as_stored(value: Any) -> Any:
+    """What is read back of this value, to compare with what was read: a tuple is a list."""
+    return loads(dumps(value))
+
+
 def _pack(value: Any) -> Any:
     if isinstance(value, Decimal):
         return {"$decimal": str(value)}

@@ -168,12 +168,12 @@ class Repeat(Step):
         return f"Goes back to `{self.target}` {until} {condition}{limit}."
 
     def goes_back(self, state: State) -> bool:
-        """Type-strict: 1 is not True, Decimal("1") is not 1."""
+        """Type-strict: 1 is not True, Decimal("1") is not 1. A tuple is a list, as in the state."""
         if self.condition is not None:
             met = bool(self.condition(state))
         else:
-            value = state.get(self.state_key or "")
-            met = type(value) is type(self.expected) and value == self.expected
+            value, expected = state.get(self.state_key or ""), codec.as_stored(self.expected)
+            met = type(value) is type(expected) and value == expected
         return met != self.until
 
 

@@ -7,12 +7,13 @@ Ownership is the equality of `dag_run_id`; the right to commit belongs to the ne
 
 from __future__ import annotations
 
+import copy
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from everest.errors import Conflict, DocumentMissing, GaveUp
-from everest.workflow import answers, codec, endings, family, fanout, pointer, questions, starts, waits
+from everest.workflow import answers, codec, endings, family, fanout, pointer, questions, starts, state, waits
 from everest.workflow import definition as d
 from everest.workflow.definition import NEXT_STEP, Definition, Step
 from everest.workflow.deployment import Deployed
@@ -153,7 +154,8 @@ def enter(tx: Transaction, definition: Definition, token: Token) -> Result:
 
 def _repeat(run: Run, definition: Definition, step: d.Repeat) -> dict[str, Any]:
     loops = run.counters.setdefault("loops", {})
-    if not step.goes_back(run.state):
+    # A copy: a condition only looks, and what it did to the run's own state would be kept.
+    if not step.goes_back(copy.deepcopy(state.public_part(run.state))):
         loops.pop(step.name, None)
         return {}
     used = loops.get(step.name, 0) + 1
