@@ -102,6 +102,15 @@ OUTBOX_OLDEST = _looked_up("outbox_oldest_seconds", RECONCILER, "Since the oldes
 OUTBOX_LATER = _looked_up("outbox_later", RECONCILER, "Messages that become due later: delays and timeouts")
 HEARTBEAT_AGE = _looked_up("heartbeat_age_seconds", RECONCILER, "Since the newest heartbeat of a program", "name")
 PROCESSES = _looked_up("processes", RECONCILER, "Instances seen within half a minute and not stopped", "name")
+AUDIT_FINDINGS = _looked_up(
+    "audit_findings",
+    RECONCILER,
+    "Findings of the audit of the books that stand and that nobody acknowledged",
+    "invariant",
+)
+AUDIT_AGE = _looked_up(
+    "audit_age_seconds", RECONCILER, "Since an invariant of the books was last looked at to the end", "invariant"
+)
 
 ALL = tuple(value for value in list(globals().values()) if isinstance(value, Metric))
 Values = Mapping[tuple[str, ...], float]

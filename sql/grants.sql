@@ -119,7 +119,7 @@ GRANT SELECT ON workflow_compensations TO 'everest_reader'@'%';
 GRANT SELECT ON workflow_events TO 'everest_reader'@'%';
 
 -- The migration runner is the owner's; whether the schema is up to date may be asked.
-GRANT SELECT ON schema_migrations TO 'everest_operator'@'%', 'everest_reader'@'%';
+GRANT SELECT ON schema_migrations TO 'everest_reconciler'@'%', 'everest_operator'@'%', 'everest_reader'@'%';
 
 -- A process says that it lives; whoever looks may see it. The tables are small, so a program's own row is not fenced.
 GRANT SELECT, INSERT, UPDATE, DELETE ON process_heartbeats TO 'everest_consumer'@'%', 'everest_relay'@'%', 'everest_reconciler'@'%';
@@ -128,5 +128,5 @@ GRANT SELECT ON process_heartbeats TO 'everest_pages'@'%', 'everest_operator'@'%
 -- The audit of the books: a nightly DAG, and `everest audit` by hand.
 GRANT SELECT, INSERT, UPDATE ON audit_runs TO 'everest_tasks'@'%', 'everest_operator'@'%';
 GRANT SELECT, INSERT, UPDATE ON audit_findings TO 'everest_tasks'@'%', 'everest_operator'@'%';
-GRANT SELECT ON audit_runs TO 'everest_pages'@'%', 'everest_reader'@'%';
-GRANT SELECT ON audit_findings TO 'everest_pages'@'%', 'everest_reader'@'%';
+GRANT SELECT ON audit_runs TO 'everest_reconciler'@'%', 'everest_pages'@'%', 'everest_reader'@'%';
+GRANT SELECT ON audit_findings TO 'everest_reconciler'@'%', 'everest_pages'@'%', 'everest_reader'@'%';

@@ -83,6 +83,27 @@ SELECT name, TIMESTAMPDIFF(MICROSECOND, MAX(seen_at), UTC_TIMESTAMP(6)) / 100000
 FROM process_heartbeats
 GROUP BY name;
 
+-- name: audit_findings(cap)
+SELECT f.invariant, COUNT(*) AS findings
+FROM (SELECT invariant FROM audit_findings WHERE resolved_at IS NULL AND diakui_oleh IS NULL LIMIT :cap) f
+GROUP BY f.invariant;
+
+-- name: audits(cap)
+-- Each invariant among the newest audits, and how long ago it was last looked at to the end. One that could not be
+-- looked at grows old as one that nobody started does.
+SELECT a.invariant,
+       TIMESTAMPDIFF(
+           MICROSECOND,
+           COALESCE(MAX(IF(a.outcome IN ('CLEAN', 'FINDINGS'), a.finished_at, NULL)), MIN(a.started_at)),
+           UTC_TIMESTAMP(6)
+       ) / 1000000 AS age_s
+FROM (SELECT invariant, outcome, started_at, finished_at FROM audit_runs ORDER BY id DESC LIMIT :cap) a
+GROUP BY a.invariant;
+
+-- name: installed_since()$
+-- Seconds since this schema was made; where nothing was ever audited, so long nobody looked.
+SELECT COALESCE(TIMESTAMPDIFF(SECOND, MIN(applied_at), UTC_TIMESTAMP(6)), 0) FROM schema_migrations;
+
 -- name: newest_event()$
 SELECT COALESCE(MAX(id), 0) FROM workflow_events;
 

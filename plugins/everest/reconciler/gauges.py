@@ -90,7 +90,17 @@ def found(tx: UnitOfWork, site: Settings) -> dict[Metric, Values]:
         metrics.OUTBOX_LATER: {(): QUERIES.outbox_later(conn, cap=cap)},
         metrics.HEARTBEAT_AGE: {(row["name"],): float(row["age_s"]) for row in beats},
         metrics.PROCESSES: {(row["name"],): float(row["instances"]) for row in beats},
+        metrics.AUDIT_FINDINGS: {(row["invariant"],): row["findings"] for row in QUERIES.audit_findings(conn, cap=cap)},
+        metrics.AUDIT_AGE: _audit_age(conn),
     }
+
+
+def _audit_age(conn: Any) -> dict[tuple[str, ...], float]:
+    """Where nothing was ever audited there is one value, of the invariant "none"."""
+    ages: dict[tuple[str, ...], float] = {
+        (row["invariant"],): max(0.0, float(row["age_s"])) for row in QUERIES.audits(conn, cap=metrics.CAP)
+    }
+    return ages or {("none",): max(0.0, float(QUERIES.installed_since(conn)))}
 
 
 def _by_status() -> dict[tuple[str, ...], float]:

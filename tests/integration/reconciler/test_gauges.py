@@ -123,6 +123,29 @@ def test_heartbeats_tell_the_newest_of_each_program_and_how_many_are_there(world
     assert 600 <= told[metrics.HEARTBEAT_AGE][("relay",)] < 900
 
 
+def test_findings_that_nobody_acknowledged_and_the_age_of_each_audit_that_came_to_its_end(world: World) -> None:
+    assert found(world)[metrics.AUDIT_FINDINGS] == {}
+    assert list(found(world)[metrics.AUDIT_AGE]) == [("none",)]
+    world.execute(
+        "INSERT INTO audit_runs (invariant, actor, outcome, started_at, finished_at) VALUES"
+        " ('posting_is_balanced', 'night', 'CLEAN', UTC_TIMESTAMP(6) - INTERVAL 3 HOUR, UTC_TIMESTAMP(6) - INTERVAL 2 HOUR),"
+        " ('posting_is_balanced', 'night', 'NOT_CHECKED', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6)),"
+        " ('each_job_ends', 'night', 'RUNNING', UTC_TIMESTAMP(6) - INTERVAL 5 HOUR, NULL)"
+    )
+    world.execute(
+        "INSERT INTO audit_findings (invariant, finding_key, pesan, first_seen_at, last_seen_at, first_run_id, last_run_id,"
+        " resolved_at, diakui_oleh) VALUES"
+        " ('posting_is_balanced', 'a', 'x', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), 1, 1, NULL, NULL),"
+        " ('posting_is_balanced', 'b', 'x', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), 1, 1, NULL, 'tini'),"
+        " ('posting_is_balanced', 'c', 'x', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), 1, 1, UTC_TIMESTAMP(6), NULL)"
+    )
+    told = found(world)
+    assert told[metrics.AUDIT_FINDINGS] == {("posting_is_balanced",): 1}
+    ages = told[metrics.AUDIT_AGE]
+    assert 7200 <= ages[("posting_is_balanced",)] < 7500, "one that could not look to the end is none"
+    assert 18000 <= ages[("each_job_ends",)] < 18300
+
+
 @pytest.fixture
 def vitals() -> Vitals:
     one = Vitals(metrics.RECONCILER)
