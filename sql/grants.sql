@@ -96,7 +96,7 @@ GRANT SELECT ON outbox TO 'everest_reader'@'%';
 -- and steps.)
 GRANT SELECT ON workflow_runs TO 'everest_consumer'@'%', 'everest_relay'@'%', 'everest_tasks'@'%', 'everest_reconciler'@'%', 'everest_pages'@'%', 'everest_operator'@'%', 'everest_reader'@'%';
 GRANT INSERT, UPDATE ON workflow_runs TO 'everest_tasks'@'%', 'everest_reconciler'@'%', 'everest_pages'@'%', 'everest_operator'@'%';
-GRANT UPDATE (status, n, dag_run_id, carrier_shadow_id, recovered, waiting, wakes_at, paused_status, error_code, error, failed_n, failed_attempt, finished_at, updated_at) ON workflow_runs TO 'everest_consumer'@'%';
+GRANT UPDATE (status, n, dag_run_id, carrier_shadow_id, recovered, waiting, wakes_at, paused_status, error_code, error, failed_n, failed_attempt, deadline_at, finished_at, updated_at) ON workflow_runs TO 'everest_consumer'@'%';
 GRANT DELETE ON workflow_runs TO 'everest_operator'@'%';
 
 GRANT SELECT, INSERT, UPDATE ON workflow_steps TO 'everest_tasks'@'%', 'everest_reconciler'@'%', 'everest_pages'@'%', 'everest_operator'@'%';
