@@ -41,3 +41,29 @@ DELETE FROM so_details_staging WHERE header_id = :header_id ORDER BY baris LIMIT
 
 -- name: mark_lines_purged(header_id)!
 UPDATE so_headers_staging SET baris_dihapus_at = COALESCE(baris_dihapus_at, UTC_TIMESTAMP(6)) WHERE id = :header_id;
+
+-- name: runs_with_history(finished_before, after_id, size)
+-- Runs of documents that came to their end long ago and whose steps are still kept. Held, so that two purges share the
+-- work and nobody runs one again meanwhile.
+SELECT r.id
+FROM workflow_runs r
+WHERE r.id > :after_id
+  AND r.status IN ('completed', 'cancelled')
+  AND r.finished_at < :finished_before
+  AND (r.compensation IS NULL OR r.compensation = 'done')
+  AND EXISTS (SELECT 1 FROM rabbit_publish_shadow s WHERE s.workflow_id = r.id AND s.transaksi_id IS NOT NULL)
+  AND NOT EXISTS (
+      SELECT 1 FROM rabbit_publish_shadow s
+      WHERE s.workflow_id = r.id AND s.worker_status NOT IN ('COMPLETED', 'CANCELLED')
+  )
+  AND (EXISTS (SELECT 1 FROM workflow_steps k WHERE k.workflow_id = r.id)
+       OR EXISTS (SELECT 1 FROM workflow_events e WHERE e.workflow_id = r.id))
+ORDER BY r.id
+LIMIT :size
+FOR UPDATE;
+
+-- name: delete_steps(run_ids)!
+DELETE FROM workflow_steps WHERE workflow_id IN :run_ids;
+
+-- name: delete_events(run_ids)!
+DELETE FROM workflow_events WHERE workflow_id IN :run_ids;
