@@ -32,59 +32,76 @@ WHERE s.transaksi_id IS NOT NULL
                 OR s.transaksi_id IN (SELECT b.id FROM transaksi b WHERE b.gudang_kode = :gudang_kode))))
   AND (:opname_since IS NULL OR h.tanggal_opname >= :opname_since)
   AND (:opname_until IS NULL OR h.tanggal_opname <= :opname_until)
+  AND ((:amount_min IS NULL AND :amount_max IS NULL)
+       OR COALESCE((SELECT x.total_debet FROM posting_sets x WHERE x.transaksi_id = s.transaksi_id),
+                   (SELECT o.total_debet FROM workflow_runs x JOIN posting_sets o
+                           ON o.id = CAST(JSON_UNQUOTE(JSON_EXTRACT(x.payload, '$.posting_id')) AS SIGNED)
+                    WHERE x.id = s.workflow_id AND x.workflow = 'opname_reversal'),
+                   (SELECT SUM(ROUND(ABS(d.qty_fisik - d.qty_sistem) * d.harga_pokok, 2))
+                    FROM so_headers_staging x JOIN so_details_staging d ON d.header_id = x.id
+                    WHERE x.transaksi_id = s.transaksi_id))
+          BETWEEN COALESCE(:amount_min, 0) AND COALESCE(:amount_max, 1000000000000000000000000))
   AND (:own IS NULL OR (h.dibuat_oleh = :own AND LOWER(TRIM(h.dibuat_oleh)) COLLATE utf8mb4_bin = LOWER(TRIM(:own))))
   AND (:stuck_before IS NULL
        OR (s.worker_status IN ('PENDING', 'PROCESSING') AND COALESCE(s.worker_at, s.created_at) < :stuck_before))
-HAVING (:amount_min IS NULL OR nilai >= :amount_min) AND (:amount_max IS NULL OR nilai <= :amount_max)
 ORDER BY s.id DESC
 LIMIT :size;
 
 -- name: count_by_status()
--- Documents by the status of the job that carries them, and since when the oldest of each stands there. Whoever else
--- announced a document shares its number: these few are looked for, and all others come from an index.
+-- Jobs of documents by status, and since when the oldest of each stands there; an index has it all.
 SELECT s.worker_status, COUNT(*) AS n, MIN(s.worker_at) AS oldest_at
 FROM rabbit_publish_shadow s
 WHERE s.transaksi_id IS NOT NULL
-  AND s.id NOT IN (
-      SELECT f.id
-      FROM (SELECT transaksi_id FROM rabbit_publish_shadow WHERE transaksi_id IS NOT NULL
-            GROUP BY transaksi_id HAVING COUNT(*) > 1) twice
-      JOIN rabbit_publish_shadow f ON f.transaksi_id = twice.transaksi_id
-      JOIN workflow_runs r ON r.id = f.workflow_id
-      WHERE r.carrier_shadow_id <> f.id)
 GROUP BY s.worker_status;
 
+-- name: count_others_by_status()
+-- How many of them are not the job that carries their document: somebody else announced it, too. They share a number
+-- with the one that does, so these few are found without looking at all.
+SELECT f.worker_status, COUNT(*) AS n
+FROM (SELECT transaksi_id FROM rabbit_publish_shadow WHERE transaksi_id IS NOT NULL
+      GROUP BY transaksi_id HAVING COUNT(*) > 1) twice
+JOIN rabbit_publish_shadow f ON f.transaksi_id = twice.transaksi_id
+JOIN workflow_runs r ON r.id = f.workflow_id
+WHERE r.carrier_shadow_id <> f.id
+GROUP BY f.worker_status;
+
 -- name: count_found_by_status(nota, gudang_kode, opname_since, opname_until, amount_min, amount_max, own, stuck_before)
--- The same of the documents that `page_of_documents` finds with these filters; stuck: how many of them are.
-SELECT found.worker_status, COUNT(*) AS n, MIN(found.worker_at) AS oldest_at, SUM(found.is_stuck) AS stuck
-FROM (
-    SELECT s.worker_status, s.worker_at,
-           s.worker_status IN ('PENDING', 'PROCESSING') AND COALESCE(s.worker_at, s.created_at) < :stuck_before AS is_stuck,
-           CASE WHEN :amount_min IS NOT NULL OR :amount_max IS NOT NULL THEN
-               COALESCE(p.total_debet,
-                        (SELECT o.total_debet FROM posting_sets o
-                         WHERE r.workflow = 'opname_reversal'
-                           AND o.id = CAST(JSON_UNQUOTE(JSON_EXTRACT(r.payload, '$.posting_id')) AS SIGNED)),
-                        (SELECT SUM(ROUND(ABS(d.qty_fisik - d.qty_sistem) * d.harga_pokok, 2))
-                         FROM so_details_staging d WHERE d.header_id = h.id)) END AS nilai
-    FROM rabbit_publish_shadow s
-    LEFT JOIN workflow_runs r ON r.id = s.workflow_id
-    LEFT JOIN so_headers_staging h ON h.transaksi_id = s.transaksi_id
-    LEFT JOIN transaksi t ON t.id = s.transaksi_id
-    LEFT JOIN posting_sets p ON p.transaksi_id = s.transaksi_id
-    WHERE s.transaksi_id IS NOT NULL
-      AND (r.id IS NULL OR r.carrier_shadow_id IS NULL OR r.carrier_shadow_id = s.id)
-      AND (:nota IS NULL OR s.nomer_nota LIKE :nota)
-      AND (:gudang_kode IS NULL
-           OR (COALESCE(h.gudang_kode, t.gudang_kode) = :gudang_kode
-               AND (s.transaksi_id IN (SELECT a.transaksi_id FROM so_headers_staging a WHERE a.gudang_kode = :gudang_kode)
-                    OR s.transaksi_id IN (SELECT b.id FROM transaksi b WHERE b.gudang_kode = :gudang_kode))))
-      AND (:opname_since IS NULL OR h.tanggal_opname >= :opname_since)
-      AND (:opname_until IS NULL OR h.tanggal_opname <= :opname_until)
-      AND (:own IS NULL OR (h.dibuat_oleh = :own AND LOWER(TRIM(h.dibuat_oleh)) COLLATE utf8mb4_bin = LOWER(TRIM(:own))))
-    HAVING (:amount_min IS NULL OR nilai >= :amount_min) AND (:amount_max IS NULL OR nilai <= :amount_max)
-) found
-GROUP BY found.worker_status;
+-- The same of the documents that `page_of_documents` finds with these filters; stuck: how many of them are. Nothing is
+-- joined for a filter that is not given.
+SELECT s.worker_status, COUNT(*) AS n, MIN(s.worker_at) AS oldest_at,
+       SUM(s.worker_status IN ('PENDING', 'PROCESSING') AND COALESCE(s.worker_at, s.created_at) < :stuck_before) AS stuck
+FROM rabbit_publish_shadow s
+LEFT JOIN (
+    SELECT f.id
+    FROM (SELECT transaksi_id FROM rabbit_publish_shadow WHERE transaksi_id IS NOT NULL
+          GROUP BY transaksi_id HAVING COUNT(*) > 1) twice
+    JOIN rabbit_publish_shadow f ON f.transaksi_id = twice.transaksi_id
+    JOIN workflow_runs r ON r.id = f.workflow_id
+    WHERE r.carrier_shadow_id <> f.id) others ON others.id = s.id
+WHERE s.transaksi_id IS NOT NULL AND others.id IS NULL
+  AND (:nota IS NULL OR s.nomer_nota LIKE :nota)
+  AND (:gudang_kode IS NULL OR s.transaksi_id IN (
+      SELECT a.transaksi_id FROM so_headers_staging a WHERE a.gudang_kode = :gudang_kode
+      UNION ALL
+      SELECT t.id FROM transaksi t LEFT JOIN so_headers_staging h ON h.transaksi_id = t.id
+      WHERE t.gudang_kode = :gudang_kode AND h.gudang_kode IS NULL))
+  AND ((:opname_since IS NULL AND :opname_until IS NULL) OR s.transaksi_id IN (
+      SELECT h.transaksi_id FROM so_headers_staging h
+      WHERE (:opname_since IS NULL OR h.tanggal_opname >= :opname_since)
+        AND (:opname_until IS NULL OR h.tanggal_opname <= :opname_until)))
+  AND ((:amount_min IS NULL AND :amount_max IS NULL)
+       OR COALESCE((SELECT x.total_debet FROM posting_sets x WHERE x.transaksi_id = s.transaksi_id),
+                   (SELECT o.total_debet FROM workflow_runs x JOIN posting_sets o
+                           ON o.id = CAST(JSON_UNQUOTE(JSON_EXTRACT(x.payload, '$.posting_id')) AS SIGNED)
+                    WHERE x.id = s.workflow_id AND x.workflow = 'opname_reversal'),
+                   (SELECT SUM(ROUND(ABS(d.qty_fisik - d.qty_sistem) * d.harga_pokok, 2))
+                    FROM so_headers_staging x JOIN so_details_staging d ON d.header_id = x.id
+                    WHERE x.transaksi_id = s.transaksi_id))
+          BETWEEN COALESCE(:amount_min, 0) AND COALESCE(:amount_max, 1000000000000000000000000))
+  AND (:own IS NULL OR s.transaksi_id IN (
+      SELECT h.transaksi_id FROM so_headers_staging h
+      WHERE h.dibuat_oleh = :own AND LOWER(TRIM(h.dibuat_oleh)) COLLATE utf8mb4_bin = LOWER(TRIM(:own))))
+GROUP BY s.worker_status;
 
 -- name: count_stuck(stuck_before)$
 -- Documents at work or in the queue, without news for too long.
@@ -155,6 +172,14 @@ SELECT COUNT(*) AS baris, COALESCE(SUM(selisih_qty <> 0), 0) AS baris_selisih,
        COALESCE(SUM(nilai_debet > 0), 0) AS baris_lebih, COALESCE(SUM(nilai_kredit > 0), 0) AS baris_kurang
 FROM transaksi_values
 WHERE transaksi_id = :transaksi_id;
+
+-- name: largest_lines(transaksi_id, is_shortage, size)
+-- The lines with the largest surplus, or shortage, by value.
+SELECT baris, kode_barang, nilai_debet, nilai_kredit
+FROM transaksi_values
+WHERE transaksi_id = :transaksi_id AND CASE WHEN :is_shortage THEN nilai_kredit ELSE nilai_debet END > 0
+ORDER BY CASE WHEN :is_shortage THEN nilai_kredit ELSE nilai_debet END DESC, baris
+LIMIT :size;
 
 -- name: computed_lines(transaksi_id, header_id, search, only_variance, only_flawed, flawed, sort, is_descending, size, skip)
 -- Computed lines, by one of their columns. Unit and reason are the staging row's, unless it is another item's now. What

@@ -45,9 +45,9 @@ def summary(request: Request, tx: UnitOfWork, doc: dict[str, Any]) -> dict[str, 
     transaksi_id, chart = doc["transaksi_id"], None
     sums = QUERIES.value_summary(tx.conn, transaksi_id=transaksi_id if doc["is_computed"] else 0)
     if sums["baris"]:
-        wanted = _wanted(doc, only_variance=True) | {"size": CHART_BARS, "skip": 0, "is_descending": True}
-        surplus = [row for row in QUERIES.computed_lines(tx.conn, sort="surplus", **wanted) if row["nilai_debet"]]
-        shortage = [row for row in QUERIES.computed_lines(tx.conn, sort="shortage", **wanted) if row["nilai_kredit"]]
+        largest = {"transaksi_id": transaksi_id, "size": CHART_BARS}
+        surplus = list(QUERIES.largest_lines(tx.conn, is_shortage=False, **largest))
+        shortage = list(QUERIES.largest_lines(tx.conn, is_shortage=True, **largest))
         address = f"{view.base_of(request)}/documents/{doc['shadow_id']}?tab=lines&search="
         chart = charts.largest(surplus, shortage, address, view.language_of(request))
     return {

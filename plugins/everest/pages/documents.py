@@ -63,7 +63,10 @@ def documents(request: Request) -> Response:
             rows = list(QUERIES.count_found_by_status(tx.conn, stuck_before=stuck_before, **filters))
             stuck = sum(int(row["stuck"]) for row in rows)
         else:
-            rows = list(QUERIES.count_by_status(tx.conn))
+            others = {row["worker_status"]: row["n"] for row in QUERIES.count_others_by_status(tx.conn)}
+            rows = [
+                {**row, "n": row["n"] - others.get(row["worker_status"], 0)} for row in QUERIES.count_by_status(tx.conn)
+            ]
             stuck = QUERIES.count_stuck(tx.conn, stuck_before=stuck_before)
         warehouses = list(QUERIES.warehouses(tx.conn))
     ignored = params.ignored(request, {"min": filters["amount_min"], "max": filters["amount_max"]})
