@@ -196,3 +196,8 @@ def test_the_history_goes_on_behind_its_first_page(browser: Be, connection: Any)
         found += re.findall(r"alasan (\d{3})", page)
         assert ('rel="next"' in page) is (skip < 200)
     assert found == [f"{n:03}" for n in range(230, 0, -1)]
+    rows = csv_rows(client.get(f"/documents/{document.shadow_id}/history.csv").content)
+    assert [row["Alasan"] for row in rows] == [f"alasan {n:03}" for n in range(230, 0, -1)]
+    assert (rows[0]["Siapa"], rows[0]["Apa"]) == ("finance", "menjalankan lagi")
+    sheet = xlsx_rows(client.get(f"/documents/{document.shadow_id}/history.xlsx?lang=en").content)
+    assert len(sheet) == 230

@@ -165,22 +165,16 @@ def card(request: Request, tx: UnitOfWork, doc: dict[str, Any]) -> dict[str, Any
 def history(request: Request, tx: UnitOfWork, doc: dict[str, Any]) -> dict[str, Any]:
     """What happened, newest first: events of the run, people's actions; on the first page the attempts that ended."""
     skip = params.number(request, "skip", 0, most=HISTORY_DEPTH)
-    told: list[dict[str, Any]] = []
-    size = skip + HISTORY + 1
+    found = told(tx, doc, skip + HISTORY + 1)
     failed_at: dict[int, str] = {}
-    if doc["workflow_id"] is not None:
-        for row in QUERIES.events_of(tx.conn, workflow_id=doc["workflow_id"], size=size):
-            told.append({"at": row["created_at"], "kind": "event", "what": row["event"], **row})
-            if row["event"] == "failed" and row["n"] is not None and row["step"]:
-                failed_at.setdefault(row["n"], row["step"])
-    for row in QUERIES.audit_of(tx.conn, transaksi_id=doc["transaksi_id"], size=size):
-        told.append({"at": row["created_at"], "kind": "action", "what": row["action"], **row})
-    told.sort(key=lambda one: one["at"], reverse=True)
+    for one in found:
+        if one["kind"] == "event" and one["event"] == "failed" and one["n"] is not None and one["step"]:
+            failed_at.setdefault(one["n"], one["step"])
     tried = _tried(tx, doc) if skip == 0 else None
     return {
-        "told": told[skip : skip + HISTORY],
+        "told": found[skip : skip + HISTORY],
         "newer": skip,
-        "older": skip + HISTORY if len(told) > skip + HISTORY and skip + HISTORY <= HISTORY_DEPTH else None,
+        "older": skip + HISTORY if len(found) > skip + HISTORY and skip + HISTORY <= HISTORY_DEPTH else None,
         "tried": tried,
         "logs": {
             one.number: task_of(doc, failed_at.get(one.n) if one.outcome == "FAILED" else None)
@@ -188,6 +182,18 @@ def history(request: Request, tx: UnitOfWork, doc: dict[str, Any]) -> dict[str, 
         },
         "most": CHANGES_SHOWN,
     }
+
+
+def told(tx: UnitOfWork, doc: dict[str, Any], size: int) -> list[dict[str, Any]]:
+    """The newest events of the run and actions of people, so many of each, in one order."""
+    found: list[dict[str, Any]] = []
+    if doc["workflow_id"] is not None:
+        for row in QUERIES.events_of(tx.conn, workflow_id=doc["workflow_id"], size=size):
+            found.append({"at": row["created_at"], "kind": "event", "what": row["event"], **row})
+    for row in QUERIES.audit_of(tx.conn, transaksi_id=doc["transaksi_id"], size=size):
+        found.append({"at": row["created_at"], "kind": "action", "what": row["action"], **row})
+    found.sort(key=lambda one: one["at"], reverse=True)
+    return found
 
 
 def _tried(tx: UnitOfWork, doc: dict[str, Any]) -> attempts.History | None:

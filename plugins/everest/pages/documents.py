@@ -38,7 +38,7 @@ MAX_REASON = 500
 TABS = tuple(document_tabs.TABS)
 STAMPED = ("summary", "lines", "journal", "card")
 """Tabs that look the same as long as nobody touched the document."""
-Part = Literal["lines", "journal", "card", "problems"]
+Part = Literal["lines", "journal", "card", "history", "problems"]
 
 
 def home(request: Request) -> Response:
@@ -58,7 +58,6 @@ def documents(request: Request) -> Response:
     before = params.number(request, "before", params.THE_END)
     is_filtered = any(value is not None for value in filters.values())
     with store.transaction(request) as tx:
-        found = list(QUERIES.page_of_documents(tx.conn, before_id=before, size=PAGE + 1, **filters, **narrowed))
         if is_filtered:
             rows = list(QUERIES.count_found_by_status(tx.conn, stuck_before=stuck_before, **filters))
             stuck = sum(int(row["stuck"]) for row in rows)
@@ -68,6 +67,9 @@ def documents(request: Request) -> Response:
                 {**row, "n": row["n"] - others.get(row["worker_status"], 0)} for row in QUERIES.count_by_status(tx.conn)
             ]
             stuck = QUERIES.count_stuck(tx.conn, stuck_before=stuck_before)
+        found = []
+        if rows:  # nothing is not looked for a second time
+            found = list(QUERIES.page_of_documents(tx.conn, before_id=before, size=PAGE + 1, **filters, **narrowed))
         warehouses = list(QUERIES.warehouses(tx.conn))
     ignored = params.ignored(request, {"min": filters["amount_min"], "max": filters["amount_max"]})
     ignored += params.ignored(request, {"since": filters["opname_since"], "until": filters["opname_until"]})
@@ -239,25 +241,27 @@ def reverse(request: Request, shadow_id: int) -> Response:
 @router.get("/documents/{shadow_id}/{part}.{form}")
 @needs(Permission.READ_OWN)
 def part_file(request: Request, shadow_id: int, part: Part, form: downloads.Format) -> Response:
-    """All lines of the document with their variance, or all of its journal, stock card or problems, as a spreadsheet
-    opens it. Of this document and no other: another one may have been posted under its nota."""
+    """All lines of the document with their variance, or all of its journal, stock card, history or problems, as a
+    spreadsheet opens it. Of this document and no other: another one may have been posted under its nota."""
     with store.transaction(request) as tx:
         doc = visible(tx, person(request), shadow_id)
+        told = document_tabs.told(tx, doc, document_tabs.HISTORY_DEPTH) if part == "history" else []
     if not has_file(doc, part):
         raise HTTPException(404, "missing")
+    language, name = view.language_of(request), f"{part}-{doc['nomer_nota']}"
     if part == "problems":
-        return downloads.as_file(
-            lists.problems(doc["problems"]), form, view.language_of(request), f"problems-{doc['nomer_nota']}"
-        )
-    filters, name = reports.Filters(transaksi_id=doc["transaksi_id"]), f"{part}-{doc['nomer_nota']}"
-    return downloads.download(request, f"document-{part}", filters, form, view.language_of(request), name)
+        return downloads.as_file(lists.problems(doc["problems"]), form, language, name)
+    if part == "history":
+        return downloads.as_file(lists.history(told, language), form, language, name)
+    filters = reports.Filters(transaksi_id=doc["transaksi_id"])
+    return downloads.download(request, f"document-{part}", filters, form, language, name)
 
 
 def has_file(doc: dict[str, Any], part: str) -> bool:
     """Whether there is anything to put into it: lines as soon as they were sent, books when they are posted. A reversal
     has its lines with its posting."""
-    if part == "problems":
-        return bool(doc["problems"])
+    if part in ("problems", "history"):
+        return part == "history" or bool(doc["problems"])
     return doc["posting_id"] is not None or (part == "lines" and doc["header_id"] is not None)
 
 

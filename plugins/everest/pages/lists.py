@@ -8,6 +8,7 @@ from typing import Any
 from starlette.exceptions import HTTPException
 
 from everest.pages import words
+from everest.pages.words import Language
 from everest.reports.shape import Column, Filters, Kind, Report, ReportDefinition, Row, wib_of_utc
 
 MAX_ROWS = 10_000
@@ -75,6 +76,35 @@ def problems(found: Iterable[Mapping[str, Any]]) -> Report:
     )
     told = ((_number(one.get("baris")), _text(one.get("kolom")), _text(one.get("pesan"))) for one in found)
     return _report("problems", "document.what", columns, told)
+
+
+def history(found: Iterable[Mapping[str, Any]], language: Language) -> Report:
+    """What happened to a document, newest first; instants are WIB, words are the page's."""
+    columns = (
+        _column("waktu_wib", "history.at_wib", Kind.INSTANT),
+        _column("siapa", "history.who", Kind.TEXT),
+        _column("apa", "history.what", Kind.TEXT),
+        _column("langkah", "history.step", Kind.TEXT),
+        _column("run", "history.run", Kind.INTEGER),
+        _column("alasan", "common.reason", Kind.TEXT),
+    )
+    told = (
+        (
+            wib_of_utc(one["at"]),
+            one.get("actor"),
+            _word(language, one["kind"], one["what"]),
+            _word(language, "step", one["step"]) if one.get("step") else None,
+            one.get("n"),
+            one.get("reason"),
+        )
+        for one in found
+    )
+    return _report("history", "document.history", columns, told)
+
+
+def _word(language: Language, section: str, value: str) -> str:
+    key = f"{section}.{value}"
+    return words.text(language, key) if words.has(key) else value
 
 
 def letters(rows: Iterable[Mapping[str, Any]]) -> Report:
