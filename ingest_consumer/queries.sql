@@ -196,8 +196,23 @@ FOR UPDATE SKIP LOCKED;
 -- name: mark_published!
 UPDATE outbox SET published_at = UTC_TIMESTAMP(6), attempts = attempts + 1, last_error = NULL WHERE id IN :ids;
 
+-- name: free_shadows
+-- Of these jobs, those that nobody holds just now; they are ours until the commit.
+SELECT id FROM rabbit_publish_shadow WHERE id IN :shadow_ids ORDER BY id FOR UPDATE SKIP LOCKED;
+
+-- name: known_shadows
+SELECT id FROM rabbit_publish_shadow WHERE id IN :shadow_ids;
+
 -- name: mark_shadows_published!
 UPDATE rabbit_publish_shadow SET publish_status = 'PUBLISHED', published_at = UTC_TIMESTAMP(6) WHERE id IN :shadow_ids;
+
+-- name: unmarked_shadows
+-- Jobs whose message went out lately and whose row does not say so: a relay ended in between.
+SELECT DISTINCT s.id
+FROM outbox o
+JOIN rabbit_publish_shadow s ON s.id = o.shadow_id
+WHERE o.published_at >= UTC_TIMESTAMP(6) - INTERVAL :lately_s SECOND AND o.exchange = :exchange AND s.publish_status = 'PENDING'
+LIMIT :most;
 
 -- name: mark_unpublished!
 -- The row waits a little longer after each failure, so that it holds up nobody else; it is never dropped.

@@ -23,6 +23,7 @@ from ingest_consumer.broker import BROKER_ERRORS
 from ingest_consumer.database import Connection, Database, passes
 from ingest_consumer.errors import TopologyError
 from ingest_consumer.pauses import Backoff, Complaints
+from ingest_consumer.published_marks import Marks, free_of
 from ingest_consumer.settings import Settings
 from ingest_consumer.settling import Settler
 from ingest_consumer.shadow import DEAD_LETTER_EXCHANGE, JOBS_EXCHANGE, OPNAME_POSTING, queries
@@ -60,6 +61,7 @@ class Relay:
         self._broker_backoff = Backoff(settings.retry_max)
         self._broker_not_before = 0.0
         self._checked_at = 0.0
+        self._marks = Marks()
         self._settler = Settler(settings, self._vitals)
 
     def run(self) -> None:
@@ -93,7 +95,9 @@ class Relay:
         """Wakes and publishes; the number of rows published. Raises what the database raises."""
         self._wake()
         channel = self._ready_channel()
-        return self._publish_due(channel) if channel is not None else 0
+        sent = self._publish_due(channel) if channel is not None else 0
+        self._marks.write(self._database)
+        return sent
 
     def _is_active(self) -> bool:
         """Whether the lock is ours, looked at anew each time: it dies unseen with its connection."""
@@ -104,6 +108,7 @@ class Relay:
                 if owned:
                     seconds = int(self._settings.standby_after.total_seconds())
                     queries.end_when_silent(conn, seconds=seconds)
+                    self._marks.look_back(conn)
         if owned != self._has_lock:
             log.info("relay: %s", "active" if owned else "on standby, another relay is active")
         self._vitals.know(state=ACTIVE if owned else STANDBY)
@@ -118,7 +123,8 @@ class Relay:
             due = list(queries.due_of_waiting(conn, exchange=JOBS_EXCHANGE, batch=self._settings.relay_batch))
             for body, shadow_id, dag_run_id in due:
                 # an answer that came first has announced another run: that timer is stale and wakes nobody
-                if _announces(body, dag_run_id):
+                # and one that somebody holds just now is woken in a later round: nobody else waits for that
+                if _announces(body, dag_run_id) and free_of(conn, {shadow_id}):
                     queries.wake(conn, shadow_id=shadow_id, dag_run_id=dag_run_id)
 
     def _publish_due(self, channel: BlockingChannel) -> int:
@@ -148,8 +154,7 @@ class Relay:
                         shadow_ids.append(row[1])
             if published:
                 queries.mark_published(conn, ids=tuple(published))
-            if shadow_ids:
-                queries.mark_shadows_published(conn, shadow_ids=tuple(sorted(shadow_ids)))
+        self._marks.add(shadow_ids)
         return len(published)
 
     def _count(self, row: Any) -> None:

@@ -53,8 +53,10 @@ _RELAY = {
     "beat",
     "due_of_waiting",
     "forget_heartbeats",
+    "free_shadows",
     "get_lock",
     "get_shadows",
+    "known_shadows",
     "mark_published",
     "mark_shadows_published",
     "mark_unpublished",
@@ -62,6 +64,7 @@ _RELAY = {
     "end_when_silent",
     "release_lock",
     "take_due",
+    "unmarked_shadows",
     "waiting_runs",
     "wake",
 }

@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from ingest_consumer import shadow
+from ingest_consumer.database import Database
 from ingest_consumer.relay import Relay
 from ingest_consumer.settings import Settings
 from tests.private_servers import free_port
@@ -253,6 +254,61 @@ def test_a_relay_killed_between_the_confirm_and_the_mark_publishes_again_which_i
     until(lambda: is_published(rows, shadow_id), "published by the next relay")
     (_, first), (_, second) = vhost.read(QUEUE)
     assert first == second
+
+
+@pytest.fixture
+def holder(settings: Settings) -> Iterator[Rows]:
+    """Somebody else with a transaction of their own, who can hold a row."""
+    database = Database(settings.mysql, settings.mysql_timeout)
+    yield Rows(database)
+    database.close()
+
+
+def test_a_job_that_somebody_holds_has_its_batch_published_once_and_its_mark_later(
+    vhost: Vhost, running: Running, settings: Settings, rows: Rows, holder: Rows
+) -> None:
+    held, free = announce(rows, 6040), announce(rows, 6041)
+    with holder.database.transaction() as conn:
+        with conn.cursor() as cursor:
+            cursor.execute("SELECT id FROM rabbit_publish_shadow WHERE id = %s FOR UPDATE", (held,))
+        running.relay(settings)
+
+        until(lambda: is_published(rows, free), "the other one is marked")
+        assert not is_published(rows, held)
+        assert all(row["published_at"] for row in rows.outbox())
+
+    until(lambda: is_published(rows, held), "marked once it is free")
+    assert vhost.depth(QUEUE) == 2
+    assert [row["attempts"] for row in rows.outbox()] == [1, 1]
+
+
+def test_a_timer_of_a_job_that_somebody_holds_keeps_no_other_message_back(
+    vhost: Vhost, running: Running, settings: Settings, rows: Rows, holder: Rows
+) -> None:
+    held, free = announce(rows, 6042), announce(rows, 6043)
+    rows.end(held, "WAITING")
+    with holder.database.transaction() as conn:
+        with conn.cursor() as cursor:
+            cursor.execute("SELECT id FROM rabbit_publish_shadow WHERE id = %s FOR UPDATE", (held,))
+        running.relay(settings)
+
+        until(lambda: is_published(rows, free), "published")
+        assert rows.get(held)["worker_status"] == "WAITING"
+
+    until(lambda: is_published(rows, held), "woken and published once it is free")
+
+
+def test_a_job_that_a_dead_relay_did_not_come_to_mark_is_marked_by_the_next_one(
+    vhost: Vhost, running: Running, settings: Settings, rows: Rows
+) -> None:
+    shadow_id = announce(rows, 6044)
+    rows.do("UPDATE outbox SET published_at = UTC_TIMESTAMP(6)")
+
+    running.relay(settings)
+
+    until(lambda: is_published(rows, shadow_id), "marked")
+    running.stop()
+    assert vhost.depth(QUEUE) == 0, "and not sent again"
 
 
 def test_of_two_relays_one_is_active_and_the_other_takes_over(
