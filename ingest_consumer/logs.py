@@ -1,7 +1,8 @@
 """The logs of consumer, relay and reconciler: one line each, as text or as JSON, with the same ids everywhere.
 
 Whoever works on a job says so once (`about`), and every line written meanwhile, by whatever module, carries its ids.
-Passwords of the settings never get into a line, whatever a library puts into its messages.
+Passwords of the settings never get into a line, whatever a library puts into its messages. Nor does anything that other
+programs write into a message or a row begin a line, or end one: what no line may hold is written as an escape.
 """
 
 from __future__ import annotations
@@ -47,6 +48,19 @@ def ids() -> dict[str, Any]:
     return {name: known[name] for name in IDS if name in known}
 
 
+def one_line(text: str) -> str:
+    """With every character that ends a line, moves the cursor, or turns the direction of reading as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
+def _shown(value: Any) -> str:
+    """An id behind its name: quoted where it would read as more than one."""
+    text = one_line(str(value))
+    return '"' + text.replace('"', r"\"") + '"' if set(text) & set(' "[]=') else text
+
+
 class _Formatter(logging.Formatter):
     def __init__(self, secrets: Iterable[str]) -> None:
         super().__init__(TEXT_FORMAT)
@@ -55,14 +69,18 @@ class _Formatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         return self._clean(self._line(record))
 
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return one_line(super().formatMessage(record))
+
     def _line(self, record: logging.LogRecord) -> str:
-        line = super().format(record)
+        line, *trace = super().format(record).split("\n")
         # what a message says itself is not said twice
-        missing = " ".join(f"{name}={value}" for name, value in ids().items() if f"{name}=" not in line)
-        if not missing:
-            return line
-        first, newline, rest = line.partition("\n")
-        return f"{first} [{missing}]{newline}{rest}"
+        known = (f"{name}={_shown(value)}" for name, value in ids().items())
+        missing = " ".join(one for one in known if one not in line)
+        first = f"{line} [{missing}]" if missing else line
+        return "\n".join(
+            [first, *(f"    {one_line(part)}" for part in trace)]
+        )  # so that none looks like a line of ours
 
     def _clean(self, line: str) -> str:
         for secret in self._secrets:
@@ -87,7 +105,11 @@ class _JsonFormatter(_Formatter):
         }
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False, default=str)
+        text = json.dumps(line, ensure_ascii=False, default=str)
+        # JSON has escapes for a few of them only, and a reader may take any for the end of a line
+        return (
+            text if text.isprintable() else "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
+        )
 
 
 def set_up(program: str, env: Mapping[str, str]) -> None:

@@ -64,6 +64,38 @@ def test_text_lines_carry_the_ids_once() -> None:
     assert second.endswith("action=woke shadow_id=7: done [nota=SO-1]")
 
 
+FORGED = "SO-1\n2026-12-02 10:00:00 INFO    posted \x1b[2K\u202e\u2028\x85\r[shadow_id=9] \ud800"
+
+
+@pytest.mark.parametrize("form", logs.FORMATS)
+def test_what_others_write_neither_begins_a_line_nor_ends_one(form: str) -> None:
+    """The nota of a foreign message, the text of an error."""
+    said = Said(form)
+    with logs.about(shadow_id=7, nota=FORGED):
+        said.log.info("acked %s", FORGED)
+        try:
+            raise ValueError(FORGED)
+        except ValueError:
+            said.log.exception("broken")
+
+    assert all(line.isprintable() for line in said.lines)
+    "\n".join(said.lines).encode()  # a half of a character would stop the handler
+    if form == "json":
+        first, second = map(json.loads, said.lines)
+        assert (first["nota"], first["message"]) == (FORGED, f"acked {FORGED}")
+        assert FORGED in second["trace"]
+    else:
+        assert [line[:2] for line in said.lines if not line.startswith("    ")] == ["20", "20"]
+        assert "shadow_id=7" in said.lines[0]
+
+
+def test_an_id_that_would_read_as_several_is_quoted() -> None:
+    said = Said()
+    with logs.about(nota="SO-1 shadow_id=9", n=1):
+        said.log.info("acked")
+    assert said.lines[0].endswith('acked [nota="SO-1 shadow_id=9" n=1]')
+
+
 def test_ids_are_those_of_the_innermost_job_and_of_this_thread_alone() -> None:
     seen: list[dict[str, Any]] = []
     with logs.about(shadow_id=1, n=1):
