@@ -59,8 +59,14 @@ class Gauges:
             meter.set(metrics.DATABASE_UP, 0)
             self._complaints.say("rows", f"the rows could not be read: {problem.message}")
             return
+        except Exception as bug:  # a thread that ended would leave the last numbers standing for ever
+            meter.forget()
+            meter.set(metrics.DATABASE_UP, 0)
+            self._complaints.say("bug", f"OUR BUG in reading the rows: {bug!r}", logging.ERROR)
+            return
         meter.set(metrics.DATABASE_UP, 1)
         self._complaints.over("rows")
+        self._complaints.over("bug")
 
     def _count_retries(self, tx: UnitOfWork) -> None:
         """What happened since the last look; what happened before the first is nobody's to count."""

@@ -219,3 +219,26 @@ def test_the_process_tells_its_repairs_and_the_rows(world: World) -> None:
     (line,) = [line for line in output.splitlines() if "action=began-again" in line]
     assert f'"shadow_id": {ticket.shadow_id}' in line
     assert f'"dag_run_id": "{ticket.dag_run_id}"' in line
+
+
+def test_a_look_that_fails_in_any_way_leaves_no_numbers_and_the_next_one_brings_them(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    vitals = Vitals("reconciler")
+    vitals.know(state=ACTIVE)
+    looking = Gauges(world.database, Settings(), vitals)
+    looking.look()
+    assert vitals.meter.told()
+    found = gauges.found
+
+    def breaks(*_: object) -> dict[Metric, Any]:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(gauges, "found", breaks)
+    looking.look()
+    assert not vitals.meter.told()
+    assert "OUR BUG in reading the rows" in caplog.text
+
+    monkeypatch.setattr(gauges, "found", found)
+    looking.look()
+    assert vitals.meter.told()
