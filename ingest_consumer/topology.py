@@ -26,6 +26,10 @@ from ingest_consumer.shadow import DEAD_LETTER_EXCHANGE, JOBS_EXCHANGE, ROUTING_
 JOBS_QUEUE = "everest.jobs.q"
 DEAD_LETTER_QUEUE = "everest.jobs.failed.dlq"
 JOBS_QUEUE_ARGUMENTS = {"x-dead-letter-exchange": DEAD_LETTER_EXCHANGE}
+DEAD_LETTER_QUEUE_ARGUMENTS = {"x-queue-type": "classic"}
+"""Said outright, because a site may have another default: a quorum queue of RabbitMQ 4 drops a letter that was read
+twenty times, and they are read every minute."""
+NO_LIMIT = -1
 LETTER_KEYS = (ROUTING_KEY, JOBS_QUEUE)
 """Of rejected messages: as published to our exchange, and as put into the queue directly, which is what the broker's
 own tools do."""
@@ -62,7 +66,8 @@ def ensure_dead_letters(connection: pika.BlockingConnection, routing_key: str | 
     if not _exists(connection, lambda ch: ch.exchange_declare(DEAD_LETTER_EXCHANGE, passive=True)):
         _on_channel(connection, lambda ch: ch.exchange_declare(DEAD_LETTER_EXCHANGE, "direct", durable=True))
     if not _exists(connection, lambda ch: ch.queue_declare(DEAD_LETTER_QUEUE, passive=True)):
-        _on_channel(connection, lambda ch: ch.queue_declare(DEAD_LETTER_QUEUE, durable=True))
+        arguments = dict(DEAD_LETTER_QUEUE_ARGUMENTS)
+        _on_channel(connection, lambda ch: ch.queue_declare(DEAD_LETTER_QUEUE, durable=True, arguments=arguments))
 
     def bind(channel: BlockingChannel) -> None:
         for key in dict.fromkeys((*LETTER_KEYS, ROUTING_KEY if routing_key is None else routing_key)):
@@ -92,21 +97,25 @@ def _on_channel(connection: pika.BlockingConnection, do: Callable[[BlockingChann
         close_quietly(channel)
 
 
+def letters_at_risk(amqp_url: str, management: Login | None) -> str | None:
+    """Why the dead-letter queue that stands there may lose letters; None when it does not, or nobody can be asked."""
+    found = _look_up(amqp_url, management, DEAD_LETTER_QUEUE)
+    if found is None or found.get("type") != "quorum":
+        return None
+    policy = found.get("effective_policy_definition")
+    limits = (found.get("arguments", {}).get("x-delivery-limit"), dict(policy or {}).get("delivery-limit"))
+    if NO_LIMIT in limits:
+        return None
+    return (
+        f"{DEAD_LETTER_QUEUE} is a quorum queue: from RabbitMQ 4 on it drops a letter that was read 20 times, and they"
+        " are read every minute. Give it a policy with delivery-limit -1, or make it a classic queue."
+    )
+
+
 def _differences(amqp_url: str, management: Login | None) -> str | None:
     """Every difference by name, from the management API; None when there is none to ask (the 406 names the first)."""
-    if management is None:
-        return None
-    vhost = quote(unquote(urlsplit(amqp_url).path[1:]) or "/", safe="")
-    try:
-        address, verify = tls.http(management.url)
-        answer = httpx.get(
-            f"{address.rstrip('/')}/api/queues/{vhost}/{JOBS_QUEUE}",
-            verify=verify,
-            auth=(management.user, management.password),
-            timeout=MANAGEMENT_TIMEOUT_S,
-        )
-        found = answer.raise_for_status().json()
-    except (httpx.HTTPError, ValueError):
+    found = _look_up(amqp_url, management, JOBS_QUEUE)
+    if found is None:
         return None
     actual = {"durable": found.get("durable"), "auto_delete": found.get("auto_delete"), **found.get("arguments", {})}
     wanted = {"durable": True, "auto_delete": False, **JOBS_QUEUE_ARGUMENTS}
@@ -115,6 +124,25 @@ def _differences(amqp_url: str, management: Login | None) -> str | None:
     different = [key for key in {**wanted, **actual} if actual.get(key) != wanted.get(key)]
     words = [f"{key} is {_word(actual.get(key))}, must be {_word(wanted.get(key))}" for key in different]
     return "; ".join(words) or None
+
+
+def _look_up(amqp_url: str, management: Login | None, queue: str) -> dict[str, Any] | None:
+    """The queue as the management API shows it."""
+    if management is None:
+        return None
+    vhost = quote(unquote(urlsplit(amqp_url).path[1:]) or "/", safe="")
+    try:
+        address, verify = tls.http(management.url)
+        answer = httpx.get(
+            f"{address.rstrip('/')}/api/queues/{vhost}/{queue}",
+            verify=verify,
+            auth=(management.user, management.password),
+            timeout=MANAGEMENT_TIMEOUT_S,
+        )
+        found = answer.raise_for_status().json()
+    except (httpx.HTTPError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _word(value: Any) -> str:

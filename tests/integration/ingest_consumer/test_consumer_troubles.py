@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from threading import Event
 from typing import Any
 
 import pytest
@@ -532,12 +533,39 @@ def test_an_existing_dead_letter_exchange_of_another_type_is_accepted(
     until(lambda: vhost.depth(DLQ) == 1, "dead-lettered")
 
 
+def test_a_dead_letter_queue_of_ours_is_classic_whatever_the_site_has_as_a_default(vhost: Vhost) -> None:
+    vhost.declare()
+
+    found = vhost.api("GET", f"queues/{vhost.name}/{DLQ}")
+
+    assert found["arguments"] == {"x-queue-type": "classic"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "limit", "is_warned"),
+    [("quorum", None, True), ("quorum", 20, True), ("quorum", -1, False), ("classic", None, False)],
+)
+def test_a_dead_letter_queue_that_drops_what_is_read_often_is_warned_of(
+    vhost: Vhost,
+    settings: Settings,
+    caplog: pytest.LogCaptureFixture,
+    kind: str,
+    limit: int | None,
+    is_warned: bool,
+) -> None:
+    arguments: dict[str, Any] = {"x-queue-type": kind} | ({} if limit is None else {"x-delivery-limit": limit})
+    vhost.api("PUT", f"queues/{vhost.name}/{DLQ}", {"durable": True, "arguments": arguments})
+    caplog.set_level("INFO")
+
+    check_start(settings, Event())
+
+    assert ("drops a letter" in caplog.text) is is_warned
+
+
 @pytest.mark.parametrize("asks_management", [True, False])
 def test_a_queue_with_other_arguments_is_a_start_up_error_that_names_the_difference(
     vhost: Vhost, settings: Settings, asks_management: bool
 ) -> None:
-    from threading import Event
-
     vhost.api("PUT", f"queues/{vhost.name}/{QUEUE}", {"durable": True, "arguments": {"x-message-ttl": 60000}})
 
     with pytest.raises(TopologyError) as refusal:
