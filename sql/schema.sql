@@ -300,6 +300,7 @@ CREATE TABLE rabbit_publish_shadow (
     KEY ix_shadow_workflow (workflow_id),
     KEY ix_shadow_status (worker_status, worker_at),
     KEY ix_shadow_hitung (worker_status, transaksi_id, worker_at),
+    KEY ix_shadow_surat (worker_status, dead_lettered_at, worker_at),
     CONSTRAINT ck_shadow_publish_status CHECK (publish_status IN ('PENDING', 'PUBLISHED')),
     CONSTRAINT ck_shadow_worker_status CHECK (worker_status IN ('PENDING', 'PROCESSING', 'WAITING', 'FAILED', 'COMPLETED', 'CANCELLED'))
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;

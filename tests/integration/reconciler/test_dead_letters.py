@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
 from everest.errors import DocumentRefused
+from everest.reconciler import rows
+from everest.reconciler.settings import Limits
 from ingest_consumer import shadow as jobs
 from ingest_consumer.delivery import DEAD_LETTER_HEADERS
 from ingest_consumer.message import announces_same_run, decode, mismatch
 from tests import builders
 from tests.integration.reconciler.world import LONG_AGO, World
+
+LATE = datetime(2026, 1, 1)
 
 
 def test_a_failure_that_no_consumer_rejected_gets_its_letter_and_its_mark_together(world: World) -> None:
@@ -127,3 +131,25 @@ def test_more_rounds_write_no_more_letters(world: World, rounds: int) -> None:
 
     assert [reconciler.round() for _ in range(rounds)] == [1] + [0] * (rounds - 1)
     assert len(world.unsent()) == 1
+
+
+def test_the_look_for_missing_letters_costs_nothing_for_failures_that_have_theirs(world: World) -> None:
+    """They wait for a person, some of them for years, and the look is made every few seconds."""
+    has_its_own = {"worker_status": "FAILED", "error_code": 422, "worker_at": LATE, "dead_lettered_at": LATE}
+    for number in range(400):
+        builders.shadow_row(world.conn, number + 1, f"SO-{number}", **has_its_own)
+    world.conn.commit()
+    owed = world.failed(DocumentRefused("salah"))
+    world.execute("UPDATE rabbit_publish_shadow SET worker_at = %s WHERE id = %s", LATE, owed.shadow_id)
+    builders.rows(world.conn, "ANALYZE TABLE rabbit_publish_shadow")
+
+    before = rows_read(world)
+    (found,) = rows.without_dead_letter(world.conn, Limits(), rows.Page(100))
+
+    assert found.shadow_id == owed.shadow_id
+    assert rows_read(world) - before < 100
+
+
+def rows_read(world: World) -> int:
+    """By this session."""
+    return sum(int(row["Value"]) for row in builders.rows(world.conn, "SHOW SESSION STATUS LIKE 'Handler_read%'"))
