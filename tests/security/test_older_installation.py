@@ -129,9 +129,14 @@ def test_an_older_installation_is_refused_by_name_mended_by_its_owner_and_adopte
     # Jobs of before are left to a person: no dead letters for them, and nothing is sent again.
     with closing(store.connect(older)) as conn:
         reconciler = load_queries("reconciler")
-        assert list(reconciler.without_dead_letter(conn, after_s=0, batch=9)) == []
+        assert list(reconciler.without_dead_letter(conn, after_s=0, batch=9, skip=0)) == []
         lost = reconciler.lost_messages(
-            conn, lost_after_s=0, requeue_every_s=0, foreign_before=datetime.now(UTC).replace(tzinfo=None), batch=9
+            conn,
+            lost_after_s=0,
+            requeue_every_s=0,
+            foreign_before=datetime.now(UTC).replace(tzinfo=None),
+            batch=9,
+            skip=0,
         )
         assert list(lost) == []
 
