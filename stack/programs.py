@@ -136,7 +136,6 @@ class Stack:
         return {
             "EVEREST_MYSQL_URL": self.mysql_url(who.mysql),
             "EVEREST_AMQP_URL": self.amqp_url(who.rabbitmq),
-            "EVEREST_AIRFLOW_URL": self.airflow_url,
             **self._airflow_login(who),
             "EVEREST_RABBIT_MANAGEMENT_URL": self.management_url,
             "EVEREST_RABBIT_MANAGEMENT_USER": manager,
@@ -147,6 +146,7 @@ class Stack:
         if who.airflow is None:
             return {}
         return {
+            "EVEREST_AIRFLOW_URL": self.airflow_url,
             "EVEREST_AIRFLOW_USER": who.airflow,
             "EVEREST_AIRFLOW_PASSWORD": self.credentials.airflow[who.airflow],
         }

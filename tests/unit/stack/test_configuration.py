@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from everest.reconciler.settings import ReconcilerSettings
+from ingest_consumer.settings import Settings
 from stack import manager, servers
 from stack.accounts import CELERY, CELERY_VHOST, IDENTITIES, MYSQL_ACCOUNTS, RABBITMQ_ROLES, VHOST
 from stack.broker_definitions import definitions
@@ -229,3 +231,13 @@ def test_no_program_has_another_ones_password_of_airflow(stack: Stack, program: 
     who = IDENTITIES.get(program.role)
     own = None if who is None or who.airflow is None else stack.passwords()[who.airflow]
     assert values & set(stack.passwords().values()) <= {own}
+
+
+@pytest.mark.parametrize("name", ["consumer", "relay"])
+def test_consumer_and_relay_can_begin_with_what_they_get(stack: Stack, name: str) -> None:
+    settings = Settings.from_environment(airflow=name == "consumer", env=stack.environment(name, {}))
+    assert (settings.airflow is not None) == (name == "consumer")
+
+
+def test_the_reconciler_can_begin_with_what_it_gets(stack: Stack) -> None:
+    assert ReconcilerSettings.from_environment(stack.environment("reconciler", {})).management is not None
