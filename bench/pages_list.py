@@ -17,7 +17,7 @@ OUTSIDE = frozenset(
 Page = tuple[str, str, str]
 """What a reader of the results calls it, its address, and who opens it."""
 
-OF_ONE = ("stock-card", "trace", "late-movements")
+OF_ONE = ("stock-card", "trace")
 """Reports about a nota or an item."""
 
 
@@ -103,7 +103,12 @@ def _reports(filled: Filled) -> list[Page]:
         *((f"{name}, a warehouse", f"{path}&gudang_kode=GD-03") for name, path in opened),
         ("variance of an item", f"/reports?report=variance&since={_since(filled, '')}&kode_barang=BRG-00042"),
         ("journal of an account", f"/reports?report=journal&since={_since(filled, '')}&kode_akun=7010150"),
-        *((f"{key} of a large one", f"/reports?report={key}&nomer_nota=BENCH-BESAR") for key in (*OF_ONE, "variance")),
+        ("variance of a reason", f"/reports?report=variance&since={_since(filled, '')}&alasan=rusak"),
+        ("variance of no group", f"/reports?report=variance&since={_since(filled, '')}&kelompok="),
+        *(
+            (f"{key} of a large one", f"/reports?report={key}&nomer_nota=BENCH-BESAR")
+            for key in (*OF_ONE, "late-movements", "variance")
+        ),
         ("stock card of an item", "/reports?report=stock-card&since=&kode_barang=BRG-00042"),
     ]
     return [(name, path, "analyst") for name, path in found]

@@ -129,6 +129,17 @@ def compare(client: Browser, key: str, filters: str, language: str) -> None:
     assert {name: amount(totals[name]) for name in drawn} == drawn
 
 
+def test_a_bar_of_a_document_leads_to_its_line(browser: Be, books: Walker, connection: Any) -> None:
+    client = browser("analyst")
+    (job,) = builders.rows(connection, "SELECT id FROM rabbit_publish_shadow WHERE nomer_nota = 'SO-1'")
+    bars = BAR.findall(client.get(f"/documents/{job['id']}").text)
+    assert len(bars) == 2
+    for address, item, told in bars:
+        path, _, anchor = html.unescape(address).partition("#")
+        line = re.search(rf'<tr id="{anchor}" class="flawed">(.*?)</tr>', client.get(path).text, re.DOTALL)
+        assert line and item in line[1] and told.removeprefix("-") in line[1]
+
+
 def test_a_reason_is_one_bar_whatever_its_case_and_the_empty_one_has_its_own(browser: Be, books: Walker) -> None:
     client = browser("analyst")
     bars = {html.unescape(label): html.unescape(address) for address, label, _ in BAR.findall(

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from decimal import Decimal
 from functools import partial
 from typing import Any
-from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
@@ -38,12 +37,15 @@ _STYLE = re.compile(r' style="[^"]*"')
 def largest(
     surplus: Sequence[dict[str, Any]], shortage: Sequence[dict[str, Any]], address: str, language: Language
 ) -> Markup | None:
-    """The largest surpluses and shortages of a document by value; a bar leads to its lines. None: nothing differs."""
+    """The largest surpluses and shortages of a document by value; a bar leads to its line, whose number is put behind
+    `address`. None: nothing differs."""
     rows = [(row, row["nilai_debet"], SURPLUS) for row in surplus]
     rows += [(row, -row["nilai_kredit"], SHORTAGE) for row in reversed(shortage)]
     if not rows:
         return None
-    bars = [(row["kode_barang"], value, color, address + quote(row["kode_barang"])) for row, value, color in rows]
+    bars = [
+        (row["kode_barang"], value, color, f"{address}{row['baris']}#line-{row['baris']}") for row, value, color in rows
+    ]
     return horizontal(bars, words.text(language, "chart.largest"), language)
 
 

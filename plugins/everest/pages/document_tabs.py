@@ -48,7 +48,7 @@ def summary(request: Request, tx: UnitOfWork, doc: dict[str, Any]) -> dict[str, 
         largest = {"transaksi_id": transaksi_id, "size": CHART_BARS}
         surplus = list(QUERIES.largest_lines(tx.conn, is_shortage=False, **largest))
         shortage = list(QUERIES.largest_lines(tx.conn, is_shortage=True, **largest))
-        address = f"{view.base_of(request)}/documents/{doc['shadow_id']}?tab=lines&search="
+        address = f"{view.base_of(request)}/documents/{doc['shadow_id']}?tab=lines&line="
         chart = charts.largest(surplus, shortage, address, view.language_of(request))
     return {
         "sums": sums,

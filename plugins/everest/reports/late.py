@@ -7,9 +7,10 @@ documents are looked for first, and only then whether one of them counted their 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from everest.opname.document import wib
@@ -47,7 +48,9 @@ COLUMNS = (
     Column.named("kartu_stok_id", Kind.INTEGER),
 )
 ITEMS_PER_QUERY = 1_000
-POSTINGS_PER_PAGE = 1_000
+POSTINGS_PER_PAGE = 5_000
+CLOCK_CHANGE = timedelta(hours=2)
+"""How far the zone of other programs may once go back: its times are in order but for that."""
 _Key = tuple[str, str, str]
 
 
@@ -108,12 +111,14 @@ def _late(source: Source, filters: Filters, postings: Sequence[Mapping[str, Any]
 
 def _candidates(source: Source, filters: Filters, counts: Mapping[int, _Frozen]) -> dict[int, list[dict[str, Any]]]:
     """By document, in the order of their dates: movements in its warehouses that its snapshot did not know."""
-    places: dict[str, list[int]] = defaultdict(list)
+    places: dict[str, list[_Frozen]] = defaultdict(list)
     for row in _QUERIES.posted_warehouses(source.conn, transaksi_ids=list(counts), gudang_kode=filters.gudang_kode):
-        places[row["gudang_kode"].rstrip(" ")].append(row["transaksi_id"])
+        places[row["gudang_kode"].rstrip(" ")].append(counts[row["transaksi_id"]])
     found: dict[int, list[dict[str, Any]]] = defaultdict(list)
     if not places:
         return found
+    for frozen in places.values():
+        frozen.sort(key=_day_of)
     movements = _STREAMS.late_candidates_cursor(
         source.conn,
         codes=list(places),
@@ -123,11 +128,19 @@ def _candidates(source: Source, filters: Filters, counts: Mapping[int, _Frozen])
     )
     for values in streamed(movements):
         row = dict(zip(_MOVEMENT, values, strict=True))
-        for number in places[row["gudang_kode"].rstrip(" ")]:
-            count = counts[number]
-            if _is_after(row["created_at"], count.foreign) and row["tanggal_wib"] <= count.wib:
-                found[number].append(row)
+        frozen = places[row["gudang_kode"].rstrip(" ")]
+        latest = row["created_at"] + CLOCK_CHANGE
+        # From the first snapshot that the movement is dated before to the last one that it was entered after: few.
+        for place in range(bisect_left(frozen, row["tanggal_wib"], key=_day_of), len(frozen)):
+            if frozen[place].foreign > latest:
+                break
+            if _is_after(row["created_at"], frozen[place].foreign):
+                found[frozen[place].posting["transaksi_id"]].append(row)
     return found
+
+
+def _day_of(frozen: _Frozen) -> datetime:
+    return frozen.wib
 
 
 def _is_after(created_at: datetime, snapshot: datetime) -> bool:
