@@ -29,7 +29,10 @@ def test_each_step_logs_with_the_ids_of_the_job_in_airflow(live: Live) -> None:
         "dag_run_id": row["dag_run_id"],
         "n": 1,
     }
+    first = POST_OPNAME.steps[0]
     for step in POST_OPNAME.steps:
         said = [line for line in lines(live, row["dag_run_id"], step.name) if "Steps of this task" in str(line)]
         assert len(said) == 1, step.name
-        assert {name: said[0].get(name) for name in due} == due
+        # A job of another program has no run of ours until its first step begins one.
+        known = {name: id for name, id in due.items() if (name, step) != ("workflow_id", first)}
+        assert {name: said[0].get(name) for name in known} == known
