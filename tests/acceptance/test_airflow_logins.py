@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -55,7 +56,7 @@ def test_who_only_looks_starts_and_pauses_nothing(live: Live, name: str) -> None
 
 @pytest.mark.parametrize("name", ACTING)
 def test_who_acts_may_leave_a_note_on_a_run(live: Live, name: str) -> None:
-    document = live.document([Line("X-LOGIN", "1", "1", "1")])
+    document = live.document([Line(f"X-LOGIN-{time.time_ns()}", "1", "1", "1")])
     live.publish(document.message)
     run = live.wait_for(document.shadow_id, "COMPLETED", "FAILED")["dag_run_id"]
     with as_program(live, name) as client:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 from everest.opname.workflow import POST_OPNAME
@@ -18,9 +19,10 @@ def lines(live: Live, run: str, task: str) -> list[dict[str, Any]]:
 
 
 def test_each_step_logs_with_the_ids_of_the_job_in_airflow(live: Live) -> None:
-    document = live.document([Line("X-LOG", "1", "2", "1000")])
+    document = live.document([Line(f"X-LOG-{time.time_ns()}", "1", "2", "1000")])
     live.publish(document.message)
     row = live.wait_for(document.shadow_id, "COMPLETED", "FAILED")
+    assert row["worker_status"] == "COMPLETED", row["error"]
     due = {
         "shadow_id": document.shadow_id,
         "transaksi_id": document.transaksi_id,
