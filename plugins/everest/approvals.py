@@ -63,6 +63,10 @@ class Pending:
         """Surplus and shortage together, in rupiah."""
         return Decimal(self.details["nilai_lebih"]) + Decimal(self.details["nilai_kurang"])
 
+    def bars(self, who: str) -> bool:
+        """Whether this person may not decide about it."""
+        return who.casefold().strip() in {name.casefold().strip() for name in self.not_by}
+
     def as_json(self) -> dict[str, Any]:
         answer: dict[str, Any] = plain(self)
         return answer
@@ -81,15 +85,28 @@ class Answered:
     evidence: str
 
 
-def pending(tx: UnitOfWork, size: int = MAX_PENDING) -> list[Pending]:
+def pending(tx: UnitOfWork) -> list[Pending]:
     """The documents with an open question, the oldest first. What was answered already, or waited too long, is not
     among them: nobody can decide it any more."""
-    found = []
-    for row in _QUERIES.waiting_documents(tx.conn, size=size):
-        run = tx.runs.get(row["workflow_id"])
-        if run is not None and _why_closed(tx, run, row["nomer_nota"]) is None:
-            found.append(_pending(row, run))
-    return found
+    return page(tx, MAX_PENDING)[0]
+
+
+def page(tx: UnitOfWork, size: int, after_id: int = 0) -> tuple[list[Pending], int | None]:
+    """A page of them, and where the next one begins (None: this is the last). after_id: as the page before said."""
+    rows = list(_QUERIES.waiting_documents(tx.conn, after_id=after_id, size=size + 1))
+    found = [one for one in (_open(tx, row) for row in rows[:size]) if one is not None]
+    return found, rows[size - 1]["workflow_id"] if len(rows) > size else None
+
+
+def of_job(tx: UnitOfWork, shadow_id: int) -> Pending | None:
+    """The open question of one document, None where nobody can decide anything about it."""
+    row = _QUERIES.waiting_document(tx.conn, shadow_id=shadow_id)
+    return None if row is None else _open(tx, row)
+
+
+def _open(tx: UnitOfWork, row: dict[str, Any]) -> Pending | None:
+    run = tx.runs.get(row["workflow_id"])
+    return None if run is None or _why_closed(tx, run, row["nomer_nota"]) is not None else _pending(row, run)
 
 
 def approve(tx: UnitOfWork, nota: str, who: str, reason: str, sequence: int | None = None) -> Answered:

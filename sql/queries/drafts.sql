@@ -28,10 +28,11 @@ WHERE id = :header_id AND otorisasi_level = 1;
 -- It stays as it is and is never posted.
 UPDATE so_headers_staging SET otorisasi_level = 0 WHERE id = :header_id AND otorisasi_level = 1;
 
--- name: open_drafts(own, size)
--- What waits for authorisation, the oldest first. Their lines are counted in one pass over them.
-SELECT h.transaksi_id, h.nomer_nota, h.gudang_kode, h.tanggal_opname, h.tanggal_posting, h.dibuat_oleh, h.created_at,
-       COALESCE(d.jumlah_baris, 0) AS jumlah_baris, COALESCE(d.beda, 0) AS beda
+-- name: open_drafts(own, after_id, size)
+-- What waits for authorisation, the oldest first; after_id is the last header of the page before. Their lines are counted
+-- in one pass over them.
+SELECT h.id, h.transaksi_id, h.nomer_nota, h.gudang_kode, h.tanggal_opname, h.tanggal_posting, h.dibuat_oleh,
+       h.created_at, COALESCE(d.jumlah_baris, 0) AS jumlah_baris, COALESCE(d.beda, 0) AS beda
 FROM so_headers_staging h
 LEFT JOIN (
     SELECT l.header_id, COUNT(*) AS jumlah_baris, COUNT(NULLIF(l.qty_fisik <> l.qty_sistem, 0)) AS beda
@@ -42,6 +43,7 @@ LEFT JOIN (
     GROUP BY l.header_id
 ) d ON d.header_id = h.id
 WHERE h.otorisasi_level = 1 AND h.zona_waktu = 'UTC' AND h.submit_token IS NOT NULL
+  AND h.id > :after_id
   AND (:own IS NULL OR h.dibuat_oleh = :own)
   AND NOT EXISTS (SELECT 1 FROM rabbit_publish_shadow s WHERE s.transaksi_id = h.transaksi_id)
 ORDER BY h.id
@@ -53,3 +55,29 @@ SELECT h.id, h.transaksi_id, h.nomer_nota, h.gudang_kode, h.tanggal_opname, h.ta
        h.otorisasi_level, h.dibuat_oleh, h.created_at
 FROM so_headers_staging h
 WHERE h.transaksi_id = :transaksi_id AND h.zona_waktu = 'UTC';
+
+-- name: count_open_drafts(own)^
+-- How many wait, and since when the oldest does.
+SELECT COUNT(*) AS n, MIN(h.created_at) AS oldest_at
+FROM so_headers_staging h
+WHERE h.otorisasi_level = 1 AND h.zona_waktu = 'UTC' AND h.submit_token IS NOT NULL
+  AND (:own IS NULL OR h.dibuat_oleh = :own)
+  AND NOT EXISTS (SELECT 1 FROM rabbit_publish_shadow s WHERE s.transaksi_id = h.transaksi_id);
+
+-- name: draft_lines(header_id, search, only_variance, sort, size, skip)
+-- Lines of a draft as they were sent. The worth of a line is computed by the rules of posting; here it only orders.
+SELECT baris, kode_barang, lot, gudang_kode, satuan, qty_sistem, qty_fisik, harga_pokok, alasan
+FROM so_details_staging
+WHERE header_id = :header_id AND (:search IS NULL OR kode_barang LIKE :search OR lot LIKE :search)
+  AND (NOT :only_variance OR qty_fisik <> qty_sistem)
+ORDER BY CASE :sort WHEN 'surplus' THEN (qty_sistem - qty_fisik) * harga_pokok
+                    WHEN 'shortage' THEN (qty_fisik - qty_sistem) * harga_pokok END,
+         CASE :sort WHEN 'item' THEN kode_barang END, baris
+LIMIT :size OFFSET :skip;
+
+-- name: count_draft_lines(header_id, search, only_variance)^
+-- How many lines the search finds, and how many of them differ.
+SELECT COUNT(*) AS baris, COUNT(NULLIF(qty_fisik <> qty_sistem, 0)) AS baris_selisih
+FROM so_details_staging
+WHERE header_id = :header_id AND (:search IS NULL OR kode_barang LIKE :search OR lot LIKE :search)
+  AND (NOT :only_variance OR qty_fisik <> qty_sistem);

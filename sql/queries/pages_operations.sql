@@ -28,12 +28,12 @@ WHERE s.worker_status = 'FAILED' AND COALESCE(s.error_code, 500) <> 403
 -- What a person calls a job.
 SELECT COALESCE(nomer_nota, CONCAT('#', id)) FROM rabbit_publish_shadow WHERE id = :shadow_id;
 
--- name: waiting_workflows(size)
--- Runs of other modules that wait for somebody, the oldest first.
+-- name: waiting_workflows(after_id, size)
+-- Runs of other modules that wait for somebody, the oldest first; after_id is the last run of the page before.
 SELECT r.id, r.workflow, r.version, r.idempotency_key, r.current_step, r.waiting, r.updated_at, r.wakes_at
 FROM workflow_runs r
 JOIN rabbit_publish_shadow s ON s.id = r.carrier_shadow_id
-WHERE r.status = 'waiting_for_signal' AND s.transaksi_id IS NULL
+WHERE r.status = 'waiting_for_signal' AND s.transaksi_id IS NULL AND r.id > :after_id
 ORDER BY r.id
 LIMIT :size;
 

@@ -77,9 +77,10 @@ def test_a_count_goes_from_a_clerk_over_finance_into_the_books(live: Live, open_
         page.goto("/plugin/everest-documents")
         frame = page.frame_locator("iframe")
         page.goto("/everest/drafts")
-        draft = page.locator("article", has_text=nota)
-        draft.locator("[data-open^=authorise]").click()
-        draft.locator("dialog[open] button[type=submit]").click()
+        page.locator("article", has_text=nota).locator("h2 a").click()
+        expect(page.locator("#weighed")).to_contain_text("Rp")  # the money stands there before the name is given
+        page.locator("[data-open=authorise]").click()
+        page.locator("dialog[open] button[type=submit]").click()
         expect(page.locator("h1")).to_have_text(nota)
         expect(page.locator("#state .badge.completed")).to_be_visible(timeout=PATIENCE_MS)  # it refreshes by itself
         page.goto(page.url.split("?")[0] + "?tab=journal")

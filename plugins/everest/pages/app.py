@@ -6,7 +6,18 @@ from fastapi import APIRouter, FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, Response
 
-from everest.pages import approvals, correct, dead_letters, documents, health, reports, submit, view, workflows
+from everest.pages import (
+    approvals,
+    correct,
+    dead_letters,
+    documents,
+    drafts,
+    health,
+    reports,
+    submit,
+    view,
+    workflows,
+)
 from everest.pages.access import Permission
 from everest.pages.guard import GuardedRoute, Login, needs
 from everest.pages.settings import PageSettings
@@ -28,6 +39,7 @@ def create_app(settings: PageSettings, login: Login) -> FastAPI:
         documents.router,
         correct.router,
         submit.router,
+        drafts.router,
         reports.router,
         approvals.router,
         dead_letters.router,

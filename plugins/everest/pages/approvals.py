@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from everest import approvals
-from everest.pages import store, view
+from everest.pages import drafts, params, store, view
 from everest.pages.access import Permission
 from everest.pages.dead_letters import QUERIES
 from everest.pages.guard import GuardedRoute, form, needs, person
@@ -16,20 +16,35 @@ from everest.workflow import codec
 
 router = APIRouter(route_class=GuardedRoute)
 
-SHOWN = 100
+PAGE = 50
+"""Documents, and workflows, on one page."""
+DRAFTS_SHOWN = 20
+REASONS_SHOWN = 20
 MOVEMENTS_SHOWN = 50
+"""Here; the document's own page has all that are kept."""
 
 
 @router.get("/approvals")
 @needs(Permission.READ)
 def waiting(request: Request) -> Response:
+    """Drafts for their second person, documents, workflows: each with the person's own part in it."""
+    after, others_after = params.number(request, "after", 0), params.number(request, "others", 0)
     with store.transaction(request) as tx:
-        documents = approvals.pending(tx, SHOWN)
-        others = [_told(row) for row in QUERIES.waiting_workflows(tx.conn, size=SHOWN)]
-    who = person(request).name.casefold().strip()
-    barred = {one.shadow_id for one in documents if who in {name.casefold().strip() for name in one.not_by}}
+        documents, more = approvals.page(tx, PAGE, after)
+        found = drafts.page_of_drafts(tx, person(request), DRAFTS_SHOWN)
+        others = [_told(row) for row in QUERIES.waiting_workflows(tx.conn, after_id=others_after, size=PAGE + 1)]
     return view.page(
-        request, "approvals.html", documents=documents, others=others, barred=barred, movements_shown=MOVEMENTS_SHOWN
+        request,
+        "approvals.html",
+        documents=documents,
+        more_documents=more,
+        after=after,
+        others=others[:PAGE],
+        more_others=others[PAGE - 1]["id"] if len(others) > PAGE else None,
+        others_after=others_after,
+        reasons_shown=REASONS_SHOWN,
+        movements_shown=MOVEMENTS_SHOWN,
+        **found,
     )
 
 

@@ -13,17 +13,19 @@ from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
-from everest import preview, reports, reversal
+from everest import approvals, preview, reports, reversal
 from everest.errors import DatabaseError
 from everest.opname.count import check_document
 from everest.pages import actions, document_tabs, downloads, lists, params, store, view
 from everest.pages.access import Permission, Person
 from everest.pages.guard import GuardedRoute, form, needs, person
 from everest.pages.settings import PageSettings
+from everest.store.database import load_queries
 from everest.store.unit_of_work import UnitOfWork
 from ingest_consumer import shadow
 
 QUERIES = document_tabs.QUERIES
+DRAFTS = load_queries("drafts")
 router = APIRouter(route_class=GuardedRoute)
 
 STATUSES = ("PENDING", "PROCESSING", "WAITING", "FAILED", "COMPLETED", "CANCELLED")
@@ -71,6 +73,7 @@ def documents(request: Request) -> Response:
         if rows:  # nothing is not looked for a second time
             found = list(QUERIES.page_of_documents(tx.conn, before_id=before, size=PAGE + 1, **filters, **narrowed))
         warehouses = list(QUERIES.warehouses(tx.conn))
+        waiting = DRAFTS.count_open_drafts(tx.conn, own=filters["own"])
     ignored = params.ignored(request, {"min": filters["amount_min"], "max": filters["amount_max"]})
     ignored += params.ignored(request, {"since": filters["opname_since"], "until": filters["opname_until"]})
     return view.page(
@@ -80,6 +83,7 @@ def documents(request: Request) -> Response:
         older=found[PAGE - 1]["shadow_id"] if len(found) > PAGE else None,
         is_first=before == params.THE_END,
         counts={row["worker_status"]: row for row in rows},
+        drafts=waiting,
         statuses=STATUSES,
         stuck=stuck,
         is_stuck=narrowed["stuck_before"] is not None,
@@ -145,6 +149,7 @@ def document(request: Request, shadow_id: int) -> Response:
         found["is_computed"] = _is_computed(tx, found)
         values: dict[str, Any] = {"doc": found, "tab": tab, "tabs": TABS, "has_file": has_file, "allowed": allowed}
         values |= document_tabs.TABS[tab](request, tx, found)
+        values["question"] = approvals.of_job(tx, shadow_id) if who.may(Permission.READ) else None
     answer = view.page(request, "document.html", **values)
     if stamp is not None:
         answer.headers["ETag"] = stamp

@@ -13,6 +13,7 @@ PREFIX = "/everest"
 PAGES = (
     ("documents", "/documents", Permission.READ_OWN),
     ("submit", "/submit", Permission.SUBMIT),
+    ("drafts", "/drafts", Permission.READ_OWN),
     ("approvals", "/approvals", Permission.READ),
     ("reports", "/reports", Permission.READ),
     ("dead_letters", "/dead-letters", Permission.READ),

@@ -1,7 +1,7 @@
 """Kirim opname: a file or pasted rows become a draft, or the list of everything that is wrong with them.
 
 Nothing is stored before all of it is sound. The form carries a token of its own, so a double click is one draft. What
-is stored waits for another person (`everest.intake.drafts`).
+is stored waits for another person (`pages.drafts`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import secrets
 from contextlib import closing
 
 from fastapi import APIRouter, Request
-from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from everest.intake import drafts
@@ -18,7 +17,7 @@ from everest.intake.cells import FileProblem
 from everest.intake.check import domain_problems
 from everest.intake.files import FileDocument, FileRefused, FileUnreadable
 from everest.intake.template import COLUMNS, template_csv, template_xlsx
-from everest.pages import downloads, params, store, view
+from everest.pages import downloads, store, view
 from everest.pages.access import Permission
 from everest.pages.documents import QUERIES as DOCUMENTS
 from everest.pages.guard import GuardedRoute, form, needs, person
@@ -27,8 +26,6 @@ from everest.pages.uploads import DECIMALS, PROBLEMS_SHOWN, given_in, read_uploa
 router = APIRouter(route_class=GuardedRoute)
 
 FIELDS = ("nomer_nota", "gudang_kode", "tanggal_opname", "tanggal_posting")
-DRAFTS_SHOWN = 200
-LINES_SHOWN = 100
 
 
 @router.get("/submit")
@@ -65,54 +62,6 @@ def submit(request: Request) -> Response:
             return _page(request, given, [found.placed(one) for one in problems])
         transaksi_id = drafts.keep(database.transaction, found.submission, who)
     return view.back(request, "/drafts", "kept", new=transaksi_id)
-
-
-@router.get("/drafts")
-@needs(Permission.SUBMIT)
-def waiting(request: Request) -> Response:
-    """What waits for a second person; those who may only submit see their own."""
-    who = person(request)
-    own = None if who.may(Permission.READ) else who.name
-    with store.transaction(request) as tx:
-        rows = list(drafts.QUERIES.open_drafts(tx.conn, own=own, size=DRAFTS_SHOWN))
-        is_open_to_own = tx.settings.allow_self_approval
-    return view.page(request, "drafts.html", rows=rows, is_open_to_own=is_open_to_own)
-
-
-@router.get("/drafts/{transaksi_id}")
-@needs(Permission.SUBMIT)
-def draft(request: Request, transaksi_id: int) -> Response:
-    """What a second person is asked to authorise: all of its lines."""
-    who, skip = person(request), params.number(request, "skip", 0, most=1_000_000)
-    with store.transaction(request) as tx:
-        found = drafts.QUERIES.draft(tx.conn, transaksi_id=transaksi_id)
-        if found is None or not (who.may(Permission.READ) or found["dibuat_oleh"] == who.name):
-            raise HTTPException(404, "missing")
-        wanted = {"header_id": found["id"], "search": None}
-        lines = list(DOCUMENTS.staged_lines(tx.conn, size=LINES_SHOWN, skip=skip, **wanted))
-        total = DOCUMENTS.count_staged(tx.conn, **wanted)
-    return view.page(request, "draft.html", draft=found, lines=lines, total=total, skip=skip, size=LINES_SHOWN)
-
-
-@router.post("/drafts/{transaksi_id}/authorise")
-@needs(Permission.ACT)
-def authorise(request: Request, transaksi_id: int) -> Response:
-    with store.transaction(request) as tx:
-        sent = drafts.authorise(tx, transaksi_id, person(request).name)
-    return view.back(request, f"/documents/{sent.shadow_id}", "authorised")
-
-
-@router.post("/drafts/{transaksi_id}/withdraw")
-@needs(Permission.SUBMIT)
-def withdraw(request: Request, transaksi_id: int) -> Response:
-    """By whoever submitted it, or by finance."""
-    who = person(request)
-    with store.transaction(request) as tx:
-        draft = drafts.QUERIES.draft(tx.conn, transaksi_id=transaksi_id)
-        if draft is None or not (who.may(Permission.ACT) or draft["dibuat_oleh"] == who.name):
-            raise HTTPException(404, "missing")
-        drafts.withdraw(tx, transaksi_id, who.name, str(form(request).get("reason", "")))
-    return view.back(request, "/drafts", "withdrawn")
 
 
 def _read(request: Request, given: dict[str, str]) -> FileDocument:
