@@ -24,7 +24,7 @@ POSTS = {"reverse": "reverse", "rerun": "rerun", "preview": "preview"}
 def offered(page: str, shadow_id: int) -> set[str]:
     """Names of the buttons in a page of a document."""
     found = set(re.findall(rf'action="/documents/{shadow_id}/(\w+)"', page))
-    return found | ({"decide"} if f"/approvals#q{shadow_id}" in page else set())
+    return found | ({"decide"} if f"/approvals/{shadow_id}/approve" in page else set())
 
 
 def waiting(database: MysqlUrl, conn: Any, **header: Any) -> builders.Document:

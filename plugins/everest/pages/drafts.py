@@ -67,7 +67,7 @@ def draft(request: Request, transaksi_id: int) -> Response:
         counted = drafts.QUERIES.count_draft_lines(tx.conn, **everything)
         is_waiting = found["otorisasi_level"] == drafts.FIRST_LEVEL
         looked = {**found, "posting_id": None, "header_id": found["id"], "diotorisasi_oleh": None}
-        values = {
+        values: dict[str, Any] = {
             "weighed": weighing.weigh(tx, transaksi_id, who.name) if is_waiting else None,
             "smells": second_look.smells(looked, counted) if is_waiting else [],
             "hints": second_look.line_hints(tx, looked) if is_waiting else [],

@@ -20,7 +20,7 @@ from everest.intake.template import COLUMNS, template_csv, template_xlsx
 from everest.pages import downloads, store, view
 from everest.pages.access import Permission
 from everest.pages.documents import QUERIES as DOCUMENTS
-from everest.pages.guard import GuardedRoute, form, needs, person
+from everest.pages.guard import GuardedRoute, needs, person
 from everest.pages.uploads import DECIMALS, PROBLEMS_SHOWN, given_in, read_upload
 
 router = APIRouter(route_class=GuardedRoute)
