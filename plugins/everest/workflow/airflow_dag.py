@@ -101,15 +101,15 @@ def _arguments(definition: Definition, task_id: str, doc: str, timeout: timedelt
 
 
 def _log_ids(ticket: Ticket, database: Any) -> dict[str, Any]:
-    nota = None
+    job = None
     with suppress(Exception), database.transaction() as tx:  # a line without its nota is better than no try
         job = tx.runs.shadow(ticket.shadow_id)
-        nota = job and job.nomer_nota
     ids = {
         "shadow_id": ticket.shadow_id,
         "transaksi_id": ticket.transaksi_id,
-        "nota": nota,
-        "workflow_id": ticket.workflow_id,
+        "nota": job and job.nomer_nota,
+        # A message of another program names no run of ours; its row does, once the first step has begun one.
+        "workflow_id": ticket.workflow_id or (job and job.workflow_id),
         "dag_run_id": ticket.dag_run_id,
         "n": ticket.n,
     }
