@@ -22,6 +22,7 @@ import uvicorn
 from fastapi import FastAPI, Request
 
 from bench.measure import Result, Run, percentile
+from bench.pages_browser import interactive
 from bench.pages_data import fill
 from bench.pages_list import OUTSIDE, groups
 from bench.pages_submit import AIM_S, MUST_S, submits
@@ -64,6 +65,8 @@ def pages(url: MysqlUrl, smoke: bool) -> list[Result]:
             asked = [_ask(client, sent, name, path, who, runs) for name, path, who in group.pages]
             results.append(_result(group.id, f"{group.what}; {count:,} documents", asked, group.is_promised))
         results += submits(client, sign(SECRET, PEOPLE["warehouse"]), url, filled, lines, runs)
+        base_url = str(client.base_url).rstrip("/")
+        results.append(interactive(base_url, filled.large, lines, runs, MUST_S, AIM_S))
     return results
 
 

@@ -66,64 +66,182 @@ function chooseAll(event) {
   for (const box of event.target.form.querySelectorAll("input[name=shadow_id]")) box.checked = event.target.checked;
 }
 
+// What somebody types or has selected must not change under their hands, and neither must the question they answer.
 function isInUse(region) {
   const selection = document.getSelection();
   const selects = selection && !selection.isCollapsed && region.contains(selection.anchorNode);
   const types = [...region.querySelectorAll("input, textarea, select")].some(
-    (field) => field === document.activeElement || (field.type !== "hidden" && field.value !== field.defaultValue && field.tagName !== "SELECT"),
+    (field) => field.matches(":focus") || (field.type !== "hidden" && field.tagName !== "SELECT" && field.value !== field.defaultValue),
   );
-  return selects || types || region.querySelector("dialog[open]") || region.querySelector("details[open]") !== null;
+  return selects || types;
 }
 
-// Only what changed is replaced; where the reader is, what has the focus and what is selected stay.
-function replaceWith(fresh) {
-  for (const region of document.querySelectorAll("[data-live][id]")) {
-    const news = fresh.getElementById(region.id);
-    if (!news || isInUse(region) || region.innerHTML === news.innerHTML) continue;
-    const inside = region.querySelector(".scroll");
-    const place = inside ? [inside.scrollLeft, inside.scrollTop] : null;
-    const focused = region.contains(document.activeElement) ? document.activeElement : null;
-    const mark = focused && (focused.id ? "#" + CSS.escape(focused.id) : focused.getAttribute("href"));
-    region.innerHTML = news.innerHTML;
-    region.className = news.className;
-    if (place && region.querySelector(".scroll")) region.querySelector(".scroll").scrollTo(...place);
-    if (mark) {
-      const again = mark.startsWith("#") ? region.querySelector(mark) : region.querySelector(`a[href="${CSS.escape(mark)}"]`);
-      if (again) again.focus({ preventScroll: true });
+// By what an element is known again in the page that comes next: a row by its document, a button by its dialog.
+function keyOf(node) {
+  if (node.nodeType !== Node.ELEMENT_NODE) return null;
+  const marks = "[id], a[href], [data-open]";
+  const mark = node.matches(marks) ? node : node.querySelector(marks);
+  return mark && [node.nodeName, mark.id || mark.getAttribute("href") || mark.dataset.open].join(" ");
+}
+
+function becomeElement(old, fresh) {
+  if (old.dataset.sent) return; // its answer is on the way
+  for (const { name } of [...old.attributes]) {
+    if (!fresh.hasAttribute(name) && name !== "open") old.removeAttribute(name); // what a person opened stays open
+  }
+  for (const { name, value } of fresh.attributes) {
+    if (old.getAttribute(name) !== value && name !== "open") old.setAttribute(name, value);
+  }
+  becomeChildren(old, fresh);
+}
+
+function become(old, fresh) {
+  if (old.nodeType === Node.ELEMENT_NODE) becomeElement(old, fresh);
+  else if (old.data !== fresh.data) old.data = fresh.data;
+}
+
+// Only what differs is touched, so whatever has the focus, is scrolled or stands open stays the element it was.
+function becomeChildren(parent, fresh) {
+  const known = new Map([...parent.childNodes].reverse().map((node) => [keyOf(node), node]));
+  const wanted = new Set([...fresh.childNodes].map(keyOf));
+  let next = parent.firstChild;
+  for (const news of fresh.childNodes) {
+    const key = keyOf(news);
+    let same = key && known.get(key);
+    if (same) known.delete(key);
+    else if (next && next.nodeName === news.nodeName && !(keyOf(next) && wanted.has(keyOf(next)))) same = next;
+    if (!same) {
+      parent.insertBefore(document.importNode(news, true), next);
+      continue;
     }
+    while (next !== same && next && same.contains(document.activeElement)) {
+      // Moving it would take its focus: what stands before it goes behind it.
+      const passed = next;
+      next = next.nextSibling;
+      parent.append(passed);
+    }
+    if (next === same) next = same.nextSibling;
+    else parent.insertBefore(same, next);
+    become(same, news);
+  }
+  while (next) {
+    const gone = next;
+    next = next.nextSibling;
+    gone.remove();
   }
 }
 
-function tell(works) {
+// What a screen reader is told of a region: its state, without the age that changes all the time.
+function stateOf(region) {
+  const told = region.matches(".state") && region.querySelector("p");
+  return told ? [...told.childNodes].filter((node) => node.nodeName !== "SMALL").map((node) => node.textContent).join(" ").replace(/\s+/g, " ").trim() : "";
+}
+
+function say(text) {
+  const place = document.getElementById("said");
+  if (place && text) place.textContent = text;
+}
+
+function draw(fresh) {
+  for (const region of document.querySelectorAll("[data-live][id]")) {
+    const news = fresh.getElementById(region.id);
+    if (!news) continue;
+    const before = stateOf(region);
+    const focused = region.contains(document.activeElement) ? document.activeElement : null;
+    becomeElement(region, news);
+    if (focused && !focused.isConnected) {
+      // The button is gone because what it offered is over; the reader stays where it was.
+      region.tabIndex = -1;
+      region.focus({ preventScroll: true });
+    }
+    if (stateOf(region) !== before) say(stateOf(region));
+  }
+}
+
+// how: on, held (somebody types), off (no answer), out (not logged in any more).
+function tell(how) {
   for (const state of document.querySelectorAll("[data-live-state]")) {
-    state.parentElement.classList.toggle("off", !works);
-    state.textContent = works ? state.dataset.liveOn : state.dataset.liveOff;
+    const text = state.dataset["live" + how[0].toUpperCase() + how.slice(1)];
+    const isBroken = how === "off" || how === "out";
+    if (isBroken !== state.parentElement.classList.contains("off")) say(text);
+    state.parentElement.classList.toggle("off", isBroken);
+    if (state.textContent !== text) state.textContent = text;
   }
 }
 
 let stamp = null; // of what was drawn last, where the server says one
 
+// A dialog that is open asks about what its reader saw.
+function isHeld() {
+  return document.querySelector("dialog[open]") !== null || [...document.querySelectorAll("[data-live][id]")].some(isInUse);
+}
+
+async function look() {
+  if (isHeld()) return "held";
+  const headers = stamp ? { "If-None-Match": stamp } : {};
+  const answer = await fetch(location.href, { headers, signal: AbortSignal.timeout(SLOWEST_MS) });
+  if (answer.status === 401) return "out";
+  if (answer.status === 304) {
+    document.getElementById("as-of").textContent = answer.headers.get("X-As-Of");
+    return "on";
+  }
+  if (!answer.ok) return "off";
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  if (isHeld()) return "held";
+  stamp = answer.headers.get("ETag");
+  draw(fresh);
+  return "on";
+}
+
 async function refresh() {
   let wait = document.hidden ? REFRESH_WHEN_AWAY_MS : REFRESH_MS;
-  if (!document.querySelector("dialog[open]") && !document.hidden) {
+  if (!document.hidden) {
     const began = performance.now();
-    try {
-      const headers = stamp ? { "If-None-Match": stamp } : {};
-      const answer = await fetch(location.href, { headers, signal: AbortSignal.timeout(SLOWEST_MS) });
-      if (answer.status === 304) {
-        document.getElementById("as-of").textContent = answer.headers.get("X-As-Of");
-      } else if (answer.ok) {
-        stamp = answer.headers.get("ETag");
-        replaceWith(new DOMParser().parseFromString(await answer.text(), "text/html"));
-      }
-      tell(answer.ok || answer.status === 304);
-    } catch (error) {
-      tell(false);
-    }
+    tell(await look().catch(() => "off"));
     // A slow server is asked less often.
     wait = Math.max(wait, 5 * (performance.now() - began));
   }
   window.setTimeout(refresh, wait);
+}
+
+// A file on its way: how much of it has arrived, then that it is being checked. Without a script the form works too.
+function upload(event) {
+  const form = event.target.closest("form[enctype='multipart/form-data']");
+  const shown = form && form.querySelector("[data-progress]");
+  if (!shown || event.defaultPrevented) return;
+  event.preventDefault();
+  const bar = shown.querySelector("progress");
+  const words = shown.querySelector("[role=status]");
+  const request = new XMLHttpRequest();
+  const told = (text) => words.textContent === text || (words.textContent = text);
+  request.upload.addEventListener("progress", ({ loaded, total }) => {
+    if (total) bar.value = loaded / total;
+    told(shown.dataset.sending);
+  });
+  request.upload.addEventListener("load", () => {
+    bar.removeAttribute("value");
+    told(shown.dataset.checking);
+  });
+  const broke = () => {
+    forgetSent();
+    bar.hidden = true;
+    told(shown.dataset.broken);
+  };
+  request.addEventListener("load", () => {
+    if (request.responseURL !== form.action) return location.assign(request.responseURL); // it went well; there it stands
+    const answer = new DOMParser().parseFromString(request.responseText, "text/html").getElementById("main");
+    if (!answer) return broke();
+    const main = document.getElementById("main");
+    main.replaceChildren(...answer.childNodes);
+    main.focus();
+    window.scrollTo(0, 0);
+  });
+  request.addEventListener("error", broke);
+  bar.hidden = false;
+  bar.value = 0;
+  shown.hidden = false;
+  request.open("POST", form.action);
+  request.send(new FormData(form));
 }
 
 followTheme();
@@ -131,5 +249,6 @@ document.addEventListener("click", leadOut);
 document.addEventListener("click", dialogs);
 document.addEventListener("change", chooseAll);
 document.addEventListener("submit", once);
+document.addEventListener("submit", upload);
 window.addEventListener("pageshow", forgetSent);
 if (document.querySelector("[data-live]")) window.setTimeout(refresh, REFRESH_MS);

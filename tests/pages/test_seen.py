@@ -1,0 +1,179 @@
+"""Every page with something in it, as people see it: by axe in both languages, light and dark, and on a phone.
+
+One world has all of it: documents in each state, a reversal, a draft, a workflow that waits, letters, findings. A page
+that has a route but no address here is missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from fastapi import FastAPI
+from playwright.sync_api import Page
+
+from closing_example.workflow import MONTHLY_CLOSING
+from everest import bootstrap, reversal
+from everest.opname.workflow import REVERSE_OPNAME
+from everest.pages import documents, view
+from everest.pages.guard import GuardedRoute
+from everest.settings import MysqlUrl
+from tests import builders
+from tests.builders import Line
+from tests.integration.opname.walk import Walker
+from tests.pages.chromium import Open, address, chromium, open_as
+from tests.pages.test_acting import SOUND, Be, audited
+from tests.pages.test_documents import failed
+from tests.workflow.world import MysqlWorld
+
+__all__ = ["address", "chromium", "open_as"]
+
+PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
+LONG = "SO-" + "PANJANG-" * 10
+NOT_PAGES = ("/", "/assets/{version}/{name}", "/documents/of/{transaksi_id}")
+"""Redirects, and files."""
+AXE = {"resultTypes": ["violations"]}
+
+
+@pytest.fixture
+def paths(database: MysqlUrl, connection: Any, browser: Be) -> list[str]:
+    """The addresses of a world in which something stands on every page."""
+    lines = [Line(f"BRG-{n:02d}", "10", str(n), f"{1500 + n}.55") for n in range(1, 21)]
+    posted = builders.document(connection, lines=lines, nomer_nota="SO-DIPOSTING", dibuat_oleh="warehouse")
+    undone = builders.document(connection, nomer_nota="SO-DIBALIK")
+    refused = failed(connection, nomer_nota=LONG)
+    builders.document(connection)
+    connection.commit()
+    with closing(Walker(database)) as walker, closing(Walker(database, definition=REVERSE_OPNAME)) as reverser:
+        for one in (posted, undone):
+            walker.dag_run(walker.claim(one.shadow_id))
+        builders.limits(connection, batas_dokumen="1")
+        waits = late(connection)
+        walker.dag_run(walker.claim(waits.shadow_id))
+        with closing(bootstrap.database(database)) as opened, opened.transaction() as tx:
+            asked = reversal.request(tx, f"#{undone.shadow_id}", "finance", "salah gudang")
+        reverser.dag_run(reverser.claim(asked.shadow_id))
+    world = MysqlWorld(database)
+    world.know(MONTHLY_CLOSING)
+    closes = world.begin(MONTHLY_CLOSING, {"bulan": "2026-08"})
+    world.close()
+    header = {"gudang_kode": "GD-A", "tanggal_opname": "2026-08-31", "decimal": "id"}
+    browser("warehouse").submit("/submit", pasted=SOUND, submit_token="a", nomer_nota="SO-DRAF", **header)
+    (draft,) = builders.rows(connection, "SELECT transaksi_id FROM so_headers_staging WHERE nomer_nota = 'SO-DRAF'")
+    audited(connection, "FINDINGS")
+    now = datetime.now(UTC).replace(tzinfo=None)
+    builders.insert(
+        connection, "process_heartbeats", name="consumer", instance="h:1", started_at=now, seen_at=now,
+        detail='{"ready": true, "state": "active"}',
+    )  # fmt: skip
+    jobs = {one.shadow_id: builders.shadow(connection, one.shadow_id) for one in (posted, undone, refused, waits)}
+    statuses = [row["worker_status"] for row in jobs.values()]
+    assert statuses == ["COMPLETED", "COMPLETED", "FAILED", "WAITING"]
+    tabs = [f"/documents/{posted.shadow_id}?tab={tab}" for tab in documents.TABS]
+    reports = ("warehouse&since=", "variance&since=", "late-movements&since=", "trace&nomer_nota=SO-DIPOSTING")
+    return [
+        "/documents",
+        *tabs,
+        *(f"/documents/{one}" for one in (undone.shadow_id, refused.shadow_id, waits.shadow_id)),
+        *(f"/documents/{refused.shadow_id}?tab={tab}" for tab in ("lines", "history")),
+        f"/documents/{refused.shadow_id}/correct",
+        f"/documents/{asked.shadow_id}",
+        "/submit",
+        "/drafts",
+        f"/drafts/{draft['transaksi_id']}",
+        "/approvals",
+        *(f"/reports?report={one}" for one in reports),
+        "/dead-letters",
+        "/workflows",
+        f"/workflows/{closes}",
+        "/health",
+        "/documents/999999999",
+    ]
+
+
+def late(conn: Any) -> builders.Document:
+    """A movement dated before its count was entered after it."""
+    now = datetime.now(UTC)
+    snapshot = now - timedelta(hours=2)
+    lines = [Line("BRG-TELAT", "10", "12", "1500")]
+    found = builders.document(conn, lines, nomer_nota="SO-TUNGGU", snapshot_at=snapshot, diotorisasi_at=now)
+    dated = (snapshot - timedelta(hours=1)).astimezone(builders.WIB).replace(tzinfo=None)
+    builders.movement(conn, "BRG-TELAT", masuk="4", tanggal_wib=dated, created_at=now)
+    return found
+
+
+def serious(page: Page) -> list[Any]:
+    found = Axe().run(page, options=AXE).response["violations"]
+    return [
+        (one["id"], [node["html"][:160] for node in one["nodes"][:3]])
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
+def test_no_page_bars_anybody_and_each_fits_a_phone(open_as: Open, app: FastAPI, paths: list[str]) -> None:
+    """Indonesian at a desk in light colours, English on a phone in dark ones."""
+    assert missed(app, paths) == []
+    wrong: dict[str, Any] = {}
+    with open_as("finance") as page:
+        for path in paths:
+            page.goto(path)
+            for label, found in looks(page):
+                if found:
+                    wrong[f"{path} {label}"] = found
+    assert not wrong, wrong
+
+
+def missed(app: FastAPI, paths: list[str]) -> list[str]:
+    """Pages that can be opened, and are not looked at."""
+    routes = [route for route in app.routes if isinstance(route, GuardedRoute) and "GET" in (route.methods or ())]
+    bare = [path.partition("?")[0] for path in paths]
+    return [
+        route.path
+        for route in routes
+        if route.path not in NOT_PAGES
+        and not route.path.endswith((".{form}", ".csv"))
+        and not any(route.path_regex.fullmatch(path) for path in bare)
+    ]
+
+
+def looks(page: Page) -> Iterator[tuple[str, Any]]:
+    """Two times through axe, which is what takes the time: between them every colour, language and layout was seen."""
+    for language, theme, size in (("id", "light", DESK), ("en", "dark", PHONE)):
+        page.context.add_cookies([{"name": view.LANGUAGE_COOKIE, "value": language, "url": page.url}])
+        page.set_viewport_size(size)
+        page.emulate_media(color_scheme=theme)
+        page.reload()
+        yield theme, serious(page)
+        yield "too wide", page.evaluate("document.documentElement.scrollWidth > innerWidth ? [innerWidth] : []")
+
+
+def test_what_is_shown_after_a_form_bars_nobody_either(open_as: Open, paths: list[str], connection: Any) -> None:
+    """An open dialog, a preview, what is wrong with a file, what became of dead letters."""
+    (refused,) = builders.rows(connection, "SELECT id FROM rabbit_publish_shadow WHERE nomer_nota = %s", LONG)
+    (waits,) = builders.rows(connection, "SELECT id FROM rabbit_publish_shadow WHERE nomer_nota = 'SO-TUNGGU'")
+    with open_as("finance", viewport=PHONE) as page:
+        page.goto(f"/documents/{refused['id']}")
+        page.locator("[data-open=rerun]").click()
+        assert serious(page) == []
+        page.goto(f"/documents/{waits['id']}")
+        page.locator("form[action$='/preview'] button").click()
+        page.wait_for_url("**/preview")
+        assert serious(page) == []
+        page.goto("/submit")
+        page.locator("[name=nomer_nota]").fill("SO-SALAH")
+        page.locator("[name=gudang_kode]").select_option("GD-A")
+        page.locator("[name=tanggal_opname]").fill("2026-08-31")
+        page.locator("[name=pasted]").fill("kode_barang;qty_sistem;qty_fisik;harga_pokok\nA;10;;1500\n")
+        page.locator("form.upload button[type=submit]").click()
+        page.locator("#problems").wait_for()
+        assert serious(page) == []
+        page.goto("/dead-letters")
+        page.locator("input[name=shadow_id]").first.check()
+        page.locator("form[data-chosen] button.primary").click()
+        page.wait_for_url("**/replay")
+        assert serious(page) == []
