@@ -17,7 +17,7 @@ from typing import get_args
 import pytest
 
 from everest import bootstrap, preview
-from everest.pages import document_tabs, health, navigation, submit, view, words
+from everest.pages import document_tabs, drafts, health, navigation, submit, view, words
 from everest.reports.catalogue import REPORTS
 from everest.reports.shape import Filters
 from everest.store import workflow_views
@@ -112,6 +112,7 @@ VALUES = {
     "lines": {*document_tabs.SORTS, "asc", "desc"},
     "decimal": set(submit.DECIMALS),
     "document": set(document_tabs.TABS),
+    "draft_order": set(drafts.SORTS),
     "filter": {field.name for field in fields(Filters)},
     "not_now": {"authorise", "decide", "reverse"},
     "nav": {key for key, _, _ in navigation.PAGES},
