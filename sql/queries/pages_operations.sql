@@ -24,18 +24,28 @@ LEFT JOIN workflow_runs r ON r.id = s.workflow_id
 WHERE s.worker_status = 'FAILED' AND COALESCE(s.error_code, 500) <> 403
   AND (r.id IS NULL OR r.carrier_shadow_id IS NULL OR r.carrier_shadow_id = s.id);
 
--- name: named(shadow_id)$
--- What a person calls a job.
-SELECT COALESCE(nomer_nota, CONCAT('#', id)) FROM rabbit_publish_shadow WHERE id = :shadow_id;
+-- name: named(shadow_id)^
+-- What a person calls a job, and where it is looked at: as a document, or as a run of another module.
+SELECT COALESCE(s.nomer_nota, CONCAT(r.workflow, ' #', r.id), CONCAT('#', s.id)) AS name, s.transaksi_id, s.workflow_id
+FROM rabbit_publish_shadow s
+LEFT JOIN workflow_runs r ON r.id = s.workflow_id
+WHERE s.id = :shadow_id;
 
 -- name: waiting_workflows(after_id, size)
 -- Runs of other modules that wait for somebody, the oldest first; after_id is the last run of the page before.
-SELECT r.id, r.workflow, r.version, r.idempotency_key, r.current_step, r.waiting, r.updated_at, r.wakes_at
+SELECT r.id, r.workflow, r.version, r.idempotency_key, r.current_step, r.waiting, r.payload, r.state, r.updated_at
 FROM workflow_runs r
 JOIN rabbit_publish_shadow s ON s.id = r.carrier_shadow_id
 WHERE r.status = 'waiting_for_signal' AND s.transaksi_id IS NULL AND r.id > :after_id
 ORDER BY r.id
 LIMIT :size;
+
+-- name: waiting_workflow(run_id)^
+-- The same of one run.
+SELECT r.id, r.workflow, r.version, r.idempotency_key, r.current_step, r.waiting, r.payload, r.state, r.updated_at
+FROM workflow_runs r
+JOIN rabbit_publish_shadow s ON s.id = r.carrier_shadow_id
+WHERE r.id = :run_id AND r.status = 'waiting_for_signal' AND s.transaksi_id IS NULL;
 
 -- name: heartbeats(size)
 -- The processes that were seen in the last day, the newest first.

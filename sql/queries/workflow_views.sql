@@ -36,6 +36,22 @@ WHERE i.workflow_id = :run_id AND i.step = :step AND i.visit = :visit
 ORDER BY r.id
 LIMIT :batch;
 
+-- name: steps(run_id, size)
+-- What became of each step in each visit, the newest first.
+SELECT step, visit, status, attempt, started_at, finished_at, error
+FROM workflow_steps
+WHERE workflow_id = :run_id AND branch = ''
+ORDER BY id DESC
+LIMIT :size;
+
+-- name: signals(run_id, size)
+-- Signals and answers that came, the newest first.
+SELECT name, correlation, payload, sent_by, created_at, consumed_step
+FROM workflow_signals
+WHERE workflow_id = :run_id
+ORDER BY id DESC
+LIMIT :size;
+
 -- name: items(run_id, step, visit)
 -- How the items of a for_each stand.
 SELECT status, COUNT(*) AS n
@@ -83,7 +99,7 @@ FROM outbox
 WHERE workflow_id = :run_id AND published_at IS NULL
 ORDER BY id;
 
--- name: page_of_runs(workflow, created_before, created_since, before_id, size)
+-- name: page_of_runs(workflow, parent_id, created_before, created_since, before_id, size)
 -- Runs, newest first; before_id is the last id of the page before.
 SELECT r.id, r.workflow, r.version, r.idempotency_key, r.status, r.current_step, r.wakes_at, r.waiting, r.parent_id,
        r.n, r.error_code, r.error, r.compensation, r.created_at, r.updated_at, r.finished_at, s.nomer_nota
@@ -91,12 +107,13 @@ FROM workflow_runs r
 LEFT JOIN rabbit_publish_shadow s ON s.id = r.carrier_shadow_id
 WHERE r.id < :before_id
   AND (:workflow IS NULL OR r.workflow = :workflow)
+  AND (:parent_id IS NULL OR r.parent_id = :parent_id)
   AND (:created_before IS NULL OR r.created_at < :created_before)
   AND (:created_since IS NULL OR r.created_at >= :created_since)
 ORDER BY r.id DESC
 LIMIT :size;
 
--- name: page_of_runs_in(status, workflow, created_before, created_since, before_id, size)
+-- name: page_of_runs_in(status, workflow, parent_id, created_before, created_since, before_id, size)
 -- The same of one status: its index finds the few waiting or failed ones among many that are done.
 SELECT r.id, r.workflow, r.version, r.idempotency_key, r.status, r.current_step, r.wakes_at, r.waiting, r.parent_id,
        r.n, r.error_code, r.error, r.compensation, r.created_at, r.updated_at, r.finished_at, s.nomer_nota
@@ -104,6 +121,7 @@ FROM workflow_runs r
 LEFT JOIN rabbit_publish_shadow s ON s.id = r.carrier_shadow_id
 WHERE r.status = :status AND r.id < :before_id
   AND (:workflow IS NULL OR r.workflow = :workflow)
+  AND (:parent_id IS NULL OR r.parent_id = :parent_id)
   AND (:created_before IS NULL OR r.created_at < :created_before)
   AND (:created_since IS NULL OR r.created_at >= :created_since)
 ORDER BY r.id DESC

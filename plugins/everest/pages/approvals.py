@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from everest import approvals
-from everest.pages import drafts, params, store, view
+from everest.pages import drafts, params, questions, store, view
 from everest.pages.access import Permission
-from everest.pages.dead_letters import QUERIES
 from everest.pages.guard import GuardedRoute, form, needs, person
-from everest.workflow import codec
 
 router = APIRouter(route_class=GuardedRoute)
 
@@ -32,15 +28,16 @@ def waiting(request: Request) -> Response:
     with store.transaction(request) as tx:
         documents, more = approvals.page(tx, PAGE, after)
         found = drafts.page_of_drafts(tx, person(request), DRAFTS_SHOWN)
-        others = [_told(row) for row in QUERIES.waiting_workflows(tx.conn, after_id=others_after, size=PAGE + 1)]
+        others, more_others = questions.page_of_questions(tx, PAGE, others_after)
     return view.page(
         request,
         "approvals.html",
         documents=documents,
         more_documents=more,
         after=after,
-        others=others[:PAGE],
-        more_others=others[PAGE - 1]["id"] if len(others) > PAGE else None,
+        others=[one for one in others if one.kind in questions.OF_PEOPLE],
+        programs=[one for one in others if one.kind not in questions.OF_PEOPLE],
+        more_others=more_others,
         others_after=others_after,
         reasons_shown=REASONS_SHOWN,
         movements_shown=MOVEMENTS_SHOWN,
@@ -74,8 +71,3 @@ def sequence_of(request: Request) -> int | None:
     """The number of the question that the form was about. One that is none is no question of ours."""
     given = str(form(request).get("sequence", ""))
     return int(given) if given.isascii() and given.isdecimal() and len(given) < 10 else -1
-
-
-def _told(row: dict[str, Any]) -> dict[str, Any]:
-    found = codec.loads(row["waiting"]) or {}
-    return {**row, "waiting": found, "kind": found.get("kind"), "sequence": found.get("sequence")}

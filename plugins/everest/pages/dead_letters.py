@@ -100,9 +100,9 @@ def _each(request: Request, act: Callable[[Any, int], str]) -> Response:
     for shadow_id in chosen[:MAX_AT_ONCE]:
         try:
             with store.transaction(request) as tx:
-                name = QUERIES.named(tx.conn, shadow_id=shadow_id)
+                named = QUERIES.named(tx.conn, shadow_id=shadow_id) or {"name": f"#{shadow_id}"}
                 outcome, words = act(tx.conn, shadow_id), None
         except RerunRefused as refusal:
             outcome, words = "refused", refusal.message
-        told.append({"shadow_id": shadow_id, "name": name, "outcome": outcome, "words": words})
+        told.append({"shadow_id": shadow_id, **named, "outcome": outcome, "words": words})
     return view.page(request, "dead_letters_done.html", told=told)

@@ -12,19 +12,20 @@ from starlette.responses import Response
 
 from everest import bootstrap
 from everest.errors import Conflict, DocumentMissing
-from everest.pages import params, store, view
+from everest.pages import params, questions, store, view
 from everest.pages.access import Permission
 from everest.pages.approvals import sequence_of
 from everest.pages.guard import GuardedRoute, form, needs, person
-from everest.store import workflow_lists, workflow_views
+from everest.store import workflow_lists, workflow_steps, workflow_views
 from everest.store.unit_of_work import UnitOfWork
 from everest.workflow import control
-from everest.workflow.definition import Definition
+from everest.workflow.definition import Definition, WaitForSignals
 
 router = APIRouter(route_class=GuardedRoute)
 
 STATUSES = ("running", "waiting_for_signal", "waiting_for_workflows", "paused", "failed", "completed", "cancelled")
 EVENTS = 100
+SIGNALS = 100
 MAX_PAYLOAD = 64 * 1024
 MAX_REASON = 500
 
@@ -43,6 +44,7 @@ def workflows(request: Request) -> Response:
             workflow=params.text(request, "workflow"),
             before_id=before,
             size=workflow_lists.PAGE + 1,
+            parent_id=params.number(request, "parent", 0) or None,
         )
     return view.page(
         request,
@@ -64,11 +66,20 @@ def workflow(request: Request, run_id: int) -> Response:
         found = workflow_views.status(tx.conn, run_id, bootstrap.deployed)
         if found is None:
             raise HTTPException(404, "missing")
+        question = questions.of_run(tx, run_id)
+        known = bootstrap.deployed(found.workflow, found.version, found.definition_hash)
+        steps = workflow_steps.steps(tx.conn, run_id, known)
+        signals = workflow_steps.signals(tx.conn, run_id, SIGNALS + 1)
         events = workflow_lists.timeline(tx.conn, run_id, after_id=after, size=EVENTS + 1) or []
     return view.page(
         request,
         "workflow.html",
         run=found,
+        question=question,
+        steps=steps,
+        signals=signals[:SIGNALS],
+        more_signals=len(signals) > SIGNALS,
+        signal_names=_signal_names(known),
         events=events[:EVENTS],
         more=events[EVENTS - 1].id if len(events) > EVENTS else None,
         after=after,
@@ -171,6 +182,13 @@ def _act(request: Request, run_id: int, done: str, action: Act) -> Response:
             raise DocumentMissing(f"alur kerja {run_id} tidak ada")
         action(tx, bootstrap.deployed(run.workflow, run.version), run_id, person(request).name)
     return view.back(request, f"/workflows/{run_id}", done)
+
+
+def _signal_names(definition: Definition | None) -> list[str]:
+    """Of the plain signals that its waits can use: nobody reads any other."""
+    waits = () if definition is None else definition.steps
+    names = [name for one in waits if isinstance(one, WaitForSignals) and one.kind == "signal" for name in one.names]
+    return list(dict.fromkeys(names))
 
 
 def _needed(definition: Definition | None) -> Definition:

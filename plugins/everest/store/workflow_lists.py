@@ -58,10 +58,14 @@ def page_of_runs(
     created_since: datetime | None = None,
     before_id: int | None = None,
     size: int = PAGE,
+    parent_id: int | None = None,
 ) -> list[ListedRun]:
-    """Runs, newest first. `before_id`: the last id of the page before. Instants are aware."""
+    """Runs, newest first; parent_id: only those that this run began.
+
+    `before_id`: the last id of the page before. Instants are aware."""
     chosen: dict[str, Any] = {
         "workflow": workflow,
+        "parent_id": parent_id,
         "created_before": _naive(created_before),
         "created_since": _naive(created_since),
         "before_id": _THE_END if before_id is None else before_id,
