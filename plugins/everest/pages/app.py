@@ -36,8 +36,8 @@ def create_app(settings: PageSettings, login: Login) -> FastAPI:
     app.state.login = login
     for part in (
         router,
+        correct.router,  # before the files of a document, whose path takes any name
         documents.router,
-        correct.router,
         submit.router,
         drafts.router,
         reports.router,

@@ -52,7 +52,7 @@ class Walker:
         return Ticket(run_id, shadow_id, n, row.workflow_id, row.transaksi_id)
 
     def step(self, ticket: Ticket, step: str, is_last_try: bool = True) -> Forward | Replay | Leave:
-        def deployed(name: str, version: str) -> Definition | None:
+        def deployed(name: str, version: str, definition_hash: str) -> Definition | None:
             return self._older if self._older and (self._older.name, self._older.version) == (name, version) else None
 
         return runner.run_step(self.definition, ticket, step, self.database.transaction, is_last_try, deployed=deployed)

@@ -11,7 +11,7 @@ import pytest
 from tests.chaos import documents, schedule
 from tests.chaos.deeds import DEEDS
 from tests.chaos.faults import FAULTS
-from tests.chaos.rig import CLOCKED, LINKS, OURS
+from tests.chaos.rig import CLOCKED, LINK_NAMES, LINKS, OURS
 
 SEEDS = range(20)
 SECONDS = 120.0
@@ -36,7 +36,7 @@ def test_every_fault_deed_link_clock_and_kind_of_document_comes_up() -> None:
     entries = [entry for plan in plans() for entry in plan.entries]
     assert {entry.happening.name for entry in entries} == {one.name for one in (*FAULTS, *DEEDS)}
     assert {need for entry in entries for need in entry.happening.needs} == {
-        *(link.name for link in LINKS),
+        *LINK_NAMES,
         *(f"clock of {program}" for program in CLOCKED),
     }
     drafts = [entry.happening.draft for entry in entries if hasattr(entry.happening, "draft")]
