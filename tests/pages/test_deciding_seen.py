@@ -1,4 +1,4 @@
-"""Decisions in a real browser: a person reads what another module asks and answers it; a document is refused on its page."""
+"""Decisions in a real browser: somebody answers what another module asks, and refuses a document on its page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def world(database: MysqlUrl) -> Iterator[MysqlWorld]:
 
 
 def test_a_person_decides_about_the_closing_of_a_month(open_as: Open, connection: Any, world: MysqlWorld) -> None:
-    """Two people say yes, the reviewer once no and then yes; each answer is given on the page that shows the question."""
+    """Two people say yes, the reviewer once no and then yes; each answers where the question is shown."""
     assert bootstrap.deployed(MONTHLY_CLOSING.name, MONTHLY_CLOSING.version) is not None
     builders.warehouse(connection, "GD-A")
     connection.commit()
