@@ -18,7 +18,7 @@ from everest.pages.approvals import sequence_of
 from everest.pages.guard import GuardedRoute, form, needs, person
 from everest.store import workflow_lists, workflow_steps, workflow_views
 from everest.store.unit_of_work import UnitOfWork
-from everest.workflow import control
+from everest.workflow import control, deployment
 from everest.workflow.definition import Definition, WaitForSignals
 
 router = APIRouter(route_class=GuardedRoute)
@@ -180,7 +180,7 @@ def _act(request: Request, run_id: int, done: str, action: Act) -> Response:
         run = tx.runs.get(run_id)
         if run is None:
             raise DocumentMissing(f"alur kerja {run_id} tidak ada")
-        action(tx, bootstrap.deployed(run.workflow, run.version), run_id, person(request).name)
+        action(tx, deployment.of_run(bootstrap.deployed, run), run_id, person(request).name)
     return view.back(request, f"/workflows/{run_id}", done)
 
 

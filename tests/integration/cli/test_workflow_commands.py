@@ -306,7 +306,7 @@ def test_signals_and_inputs_reach_the_wait(
         .wait_for_input(result_key="form")
         .build()
     )
-    monkeypatch.setattr(bootstrap, "deployed", lambda name, version, definition_hash: {"asks": asks}.get(name))
+    monkeypatch.setattr(bootstrap, "deployed", lambda name, version, definition_hash="": {"asks": asks}.get(name))
     run_id = world.begin(asks, {"invoice": "F-1"})
 
     everest("workflow", "signal", str(run_id), "paid", "--correlation", "F-2", "--payload", '{"amount": 9.50}')
@@ -390,7 +390,7 @@ def test_cancel_takes_nested_runs_along_and_undoes_them_first(
     inner = workflow("inner").then(gives(), name="made_inside", compensate_with=undo).wait_for_signal("never").build()
     outer = workflow("outer").then(gives(), name="made_outside", compensate_with=undo).run_workflow(inner).build()
     known = {"inner": inner, "outer": outer}
-    monkeypatch.setattr(bootstrap, "deployed", lambda name, version, definition_hash: known.get(name))
+    monkeypatch.setattr(bootstrap, "deployed", lambda name, version, definition_hash="": known.get(name))
     monkeypatch.setattr(bootstrap, "definitions", lambda: known)
     monkeypatch.setattr("everest.store.unit_of_work.UnitOfWork.write", lambda tx, effect: None, raising=False)
     run_id = world.begin(outer)
