@@ -33,7 +33,8 @@ WHERE s.id = :shadow_id;
 
 -- name: waiting_workflows(after_id, size)
 -- Runs of other modules that wait for somebody, the oldest first; after_id is the last run of the page before.
-SELECT r.id, r.workflow, r.version, r.idempotency_key, r.current_step, r.waiting, r.payload, r.state, r.updated_at
+SELECT r.id, r.workflow, r.version, r.definition_hash, r.idempotency_key, r.current_step, r.waiting, r.payload, r.state,
+       r.updated_at
 FROM workflow_runs r
 JOIN rabbit_publish_shadow s ON s.id = r.carrier_shadow_id
 WHERE r.status = 'waiting_for_signal' AND s.transaksi_id IS NULL AND r.id > :after_id
@@ -42,7 +43,8 @@ LIMIT :size;
 
 -- name: waiting_workflow(run_id)^
 -- The same of one run.
-SELECT r.id, r.workflow, r.version, r.idempotency_key, r.current_step, r.waiting, r.payload, r.state, r.updated_at
+SELECT r.id, r.workflow, r.version, r.definition_hash, r.idempotency_key, r.current_step, r.waiting, r.payload, r.state,
+       r.updated_at
 FROM workflow_runs r
 JOIN rabbit_publish_shadow s ON s.id = r.carrier_shadow_id
 WHERE r.id = :run_id AND r.status = 'waiting_for_signal' AND s.transaksi_id IS NULL;

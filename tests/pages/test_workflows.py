@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from everest.settings import MysqlUrl
 from everest.workflow import control
 from everest.workflow.builder import workflow
 from everest.workflow.definition import Definition
+from everest.workflow.fields import Field
 from everest.workflow.questions import ask_decision
 from tests.pages.conftest import Browser
 from tests.workflow.world import MysqlWorld, gives
@@ -311,3 +313,24 @@ def test_a_dead_letter_of_another_module_leads_to_its_workflow(browser: Be, worl
     assert f'<a href="/workflows/{run_id}">rusak #{run_id}</a>' in told and f"/documents/{job['id']}" not in told
     assert client.get(f"/workflows/{run_id}").status_code == 200
     assert "#424242" in told and "/documents/424242" not in told
+
+
+def test_declared_fields_are_inputs_and_each_flaw_stands_at_its_field(browser: Be, world: MysqlWorld) -> None:
+    asked = [Field("usd", "number", "Kurs USD"), Field("pada", "date"), Field("bank", "choice", choices=("BI", "BCA"))]
+    run_id = world.begin(workflow("rates").wait_for_input("kurs", fields=asked, result_key="kurs").build())
+    client = browser("finance")
+    for place in ("/approvals", f"/workflows/{run_id}"):
+        page = client.get(place).text
+        assert "Kurs USD" in page and 'name="field.usd"' in page and 'type="date"' in page, place
+        assert '<option value="BCA">' in page and 'name="payload"' not in page.split("/input")[1]
+    shown = sequence(page)
+    wrong = {"field.usd": "<b>mahal</b>", "field.pada": "kemarin", "field.bank": "BRI", "payload": '{"usd": 1}'}
+    answer = client.submit(f"/workflows/{run_id}/input", sequence=shown, **wrong)
+    assert answer.status_code == 422 and "<b>mahal</b>" not in answer.text and "&lt;b&gt;mahal" in answer.text
+    for told in ("Bukan angka", "Bukan tanggal", "Pilih salah satu"):
+        assert answer.text.count(told) == 1, told
+    assert world.status(run_id) == "waiting_for_signal" and said(world, run_id) == []
+    right = {"field.usd": "16250,50", "field.pada": "2026-08-31", "field.bank": "BI"}
+    posted(client, run_id, "input", "given", sequence=shown, **right)
+    world.pass_time(timedelta(minutes=1))
+    assert world.state(run_id)["kurs"] == {"usd": Decimal("16250.50"), "pada": date(2026, 8, 31), "bank": "BI"}

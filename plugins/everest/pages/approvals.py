@@ -39,6 +39,8 @@ def waiting(request: Request) -> Response:
         programs=[one for one in others if one.kind not in questions.OF_PEOPLE],
         more_others=more_others,
         others_after=others_after,
+        flaws=None,
+        given=None,
         reasons_shown=REASONS_SHOWN,
         movements_shown=MOVEMENTS_SHOWN,
         **found,

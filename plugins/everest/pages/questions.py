@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from everest import bootstrap
 from everest.pages.dead_letters import QUERIES
 from everest.store.unit_of_work import UnitOfWork
 from everest.store.workflow_views import decoded
 from everest.workflow import state
+from everest.workflow.definition import WaitForSignals
+from everest.workflow.fields import Field
 
 OF_PEOPLE = ("approval", "decision", "input")
 
@@ -21,7 +24,7 @@ OF_PEOPLE = ("approval", "decision", "input")
 @dataclass(frozen=True)
 class Question:
     """names: what the answer is called, which is mostly who is to give it. asked_at, until: aware UTC. reasons: as
-    `Problem.as_json`. not_by: who may not answer."""
+    `Problem.as_json`. not_by: who may not answer. fields: what an input asks for, where its definition says so."""
 
     id: int
     workflow: str
@@ -38,6 +41,7 @@ class Question:
     not_by: list[str]
     payload: dict[str, Any]
     state: dict[str, Any]
+    fields: tuple[Field, ...] = ()
 
     def bars(self, who: str) -> bool:
         """Whether this person may not answer."""
@@ -81,4 +85,14 @@ def _question(row: dict[str, Any]) -> Question:
         not_by=waiting.get("not_by", []),
         payload=run["payload"] or {},
         state=state.public_part(run["state"] or {}),
+        fields=_fields(run),
+    )
+
+
+def _fields(run: dict[str, Any]) -> tuple[Field, ...]:
+    """As the definition says now: they are how a question is drawn, and no part of what the run has stored."""
+    known = bootstrap.deployed(run["workflow"], run["version"], run["definition_hash"])
+    steps = () if known is None else known.steps
+    return next(
+        (one.fields for one in steps if isinstance(one, WaitForSignals) and one.name == run["current_step"]), ()
     )

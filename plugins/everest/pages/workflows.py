@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -20,6 +20,7 @@ from everest.store import workflow_lists, workflow_steps, workflow_views
 from everest.store.unit_of_work import UnitOfWork
 from everest.workflow import control, deployment
 from everest.workflow.definition import Definition, WaitForSignals
+from everest.workflow.fields import Flaw, read
 
 router = APIRouter(route_class=GuardedRoute)
 
@@ -61,6 +62,13 @@ def workflows(request: Request) -> Response:
 @router.get("/workflows/{run_id}")
 @needs(Permission.READ)
 def workflow(request: Request, run_id: int) -> Response:
+    return _page(request, run_id)
+
+
+def _page(
+    request: Request, run_id: int, flaws: Mapping[str, Flaw] | None = None, given: Mapping[str, str] | None = None
+) -> Response:
+    """flaws, given: what was entered and is wrong, by field."""
     after = params.number(request, "after", 0)
     with store.transaction(request) as tx:
         found = workflow_views.status(tx.conn, run_id, bootstrap.deployed)
@@ -74,6 +82,9 @@ def workflow(request: Request, run_id: int) -> Response:
     return view.page(
         request,
         "workflow.html",
+        422 if flaws else 200,
+        flaws=flaws,
+        given=given,
         run=found,
         question=question,
         steps=steps,
@@ -166,7 +177,17 @@ def reject(request: Request, run_id: int) -> Response:
 @router.post("/workflows/{run_id}/input")
 @needs(Permission.ACT)
 def give_input(request: Request, run_id: int) -> Response:
-    payload, sequence = _payload(request), sequence_of(request)
+    """Declared fields are read and judged one by one, else the answer is a JSON object."""
+    sequence = sequence_of(request)
+    with store.transaction(request) as tx:
+        asked = questions.of_run(tx, run_id)
+    if asked is not None and asked.fields:
+        given = {field.name: str(form(request).get(f"field.{field.name}", "")) for field in asked.fields}
+        payload, flaws = read(asked.fields, given)
+        if flaws:
+            return _page(request, run_id, flaws, given)
+    else:
+        payload = _payload(request)
 
     def say(tx: UnitOfWork, known: Definition | None, run: int, who: str) -> None:
         control.submit_input(tx, _needed(known), run, who, payload, sequence)

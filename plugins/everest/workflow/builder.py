@@ -16,6 +16,7 @@ from everest.workflow import checks
 from everest.workflow import definition as d
 from everest.workflow.builder_options import WorkflowOptions
 from everest.workflow.definition import Branch, Definition, Handler, Mode, State, Step
+from everest.workflow.fields import Field
 
 
 class RepeatOptions(TypedDict, total=False):
@@ -213,10 +214,15 @@ class Builder(WorkflowOptions):
         return self._wait("approval", (signal,), name or self._numbered("wait_for_approval"), options)
 
     def wait_for_input(
-        self, signal: str = "input", name: str | None = None, **options: Unpack[SignalOptions]
+        self,
+        signal: str = "input",
+        name: str | None = None,
+        fields: Sequence[Field] = (),
+        **options: Unpack[SignalOptions],
     ) -> Builder:
-        """A person fills something in."""
-        return self._wait("input", (signal,), name or self._numbered("wait_for_input"), options)
+        """A person fills something in; fields: what a page asks for, one by one (else it asks for JSON)."""
+        own = name or self._numbered("wait_for_input")
+        return self._wait("input", (signal,), own, options, fields=tuple(fields))
 
     def wait_for_decision(
         self, signal: str = "decision", name: str | None = None, **options: Unpack[SignalOptions]
@@ -232,11 +238,14 @@ class Builder(WorkflowOptions):
         options: SignalOptions,
         mode: Mode = "all",
         many: bool = False,
+        fields: tuple[Field, ...] = (),
     ) -> Builder:
         known = self._known(own, options, SignalOptions)
         if kind != "signal":
             known.setdefault("result_key", kind)
-        return self._add(d.WaitForSignals(name=own, names=names, kind=kind, mode=mode, many=many, **known))
+        return self._add(
+            d.WaitForSignals(name=own, names=names, kind=kind, mode=mode, many=many, fields=fields, **known)
+        )
 
     def wait_for_workflow(
         self, id_or_key: int | str, result_key: str = "workflow", name: str | None = None, **options: Unpack[EndOfWait]

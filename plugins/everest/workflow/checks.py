@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
-from everest.workflow import codec
+from everest.workflow import codec, fields
 from everest.workflow import definition as d
 from everest.workflow.definition import Definition, Options, Step
 
@@ -224,6 +224,7 @@ def _of_signals(step: d.WaitForSignals) -> Iterator[str]:
         yield f"mode {step.mode!r} is neither all nor any"
     if step.match_payload is not None:
         yield from _of_value(step.match_payload, "match_payload", must_be_object=True)
+    yield from fields.problems(step.fields)
 
 
 def _of_workflows(step: d.WaitForWorkflows) -> Iterator[str]:

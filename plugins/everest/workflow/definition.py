@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal
 
 from everest.errors import DefinitionError
 from everest.workflow import codec
+from everest.workflow.fields import Field
 
 State = dict[str, Any]
 
@@ -213,6 +214,7 @@ class WaitForSignals(Step):
     match_payload: Mapping[str, Any] | None = None
     correlation_key: str | None = None
     on_timeout: Mapping[str, Any] | None = None
+    fields: tuple[Field, ...] = ()
     type: ClassVar[str] = "wait_for_signal"
     waits: ClassVar[bool] = True
 
@@ -271,7 +273,7 @@ class Options:
 
 
 # How a definition is run rather than what it means: changing these must not strand the runs that are on their way.
-_NOT_HASHED = frozenset({"max_attempts", "queue", "priority", "on_failure", "tasks", "concurrency"})
+_NOT_HASHED = frozenset({"max_attempts", "queue", "priority", "on_failure", "tasks", "concurrency", "fields"})
 
 
 @dataclass(frozen=True)

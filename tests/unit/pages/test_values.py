@@ -22,6 +22,7 @@ from everest.reports.catalogue import REPORTS
 from everest.reports.shape import Filters
 from everest.store import workflow_views
 from everest.workflow.definition import SignalKind, Step
+from everest.workflow.fields import Flaw
 from everest.workflow.records import RunStatus
 from ingest_consumer import vitals
 
@@ -97,6 +98,7 @@ VALUES = {
     "run": set(get_args(RunStatus)),
     "part": item_statuses(),
     "step": steps(),
+    "field": set(get_args(Flaw)),
     "step_type": {one.type for one in Step.__subclasses__()},
     "event": said(MODULES, ("add_event",), 1) | {f"{kind}_handler_failed" for kind in ("failure", "deadline")},
     "action": actions(),

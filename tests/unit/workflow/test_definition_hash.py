@@ -16,6 +16,7 @@ import pytest
 
 from everest.workflow.builder import Builder, workflow
 from everest.workflow.definition import Definition
+from everest.workflow.fields import Field
 
 ROOT = Path(__file__).resolve().parents[3]
 MINUTE = timedelta(minutes=1)
@@ -151,3 +152,9 @@ def begun() -> Builder:
 )
 def test_what_it_means_changes_it(one: Builder, another: Builder) -> None:
     assert hash_of(one) != hash_of(another)
+
+
+def test_how_an_input_is_drawn_is_no_part_of_what_it_means() -> None:
+    """A field more strands no run that waits for the answer already."""
+    asked = begun().wait_for_input("kurs", fields=[Field("usd", "number", "Kurs USD")])
+    assert hash_of(asked) == hash_of(begun().wait_for_input("kurs"))
