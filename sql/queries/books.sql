@@ -109,6 +109,9 @@ WHERE nomer_nota = :nomer_nota
 ORDER BY worker_status = 'PROCESSING', id
 LIMIT 1;
 
+-- name: nota_of_job(shadow_id)$
+SELECT nomer_nota FROM rabbit_publish_shadow WHERE id = :shadow_id;
+
 -- name: correctors(transaksi_id)
 -- Who replaced the lines of a document (`submit --replace`), every time; the header keeps only who submitted it first.
 -- Which names are one person is not for a collation to say (to most of them jose and josé are).

@@ -131,6 +131,9 @@ class Books(Protocol):
 
     def posting_of(self, nomer_nota: str, transaksi_id: int) -> PostingSet | None: ...
 
+    def nota_of_job(self, shadow_id: int) -> str | None:
+        """The nota that the job's own row names; None when it names none."""
+
     def job_of_older_system(self, nomer_nota: str) -> OlderJob | None:
         """The job of this nota that an older system completed without a posting set, or is at work on."""
         ...

@@ -32,6 +32,7 @@ def compute_variance(state: dict[str, Any], step: Step) -> dict[str, Any]:
     """
     books = step.tx.books
     counted = read(books, state["transaksi_id"])
+    _refuse_other_nota(books, counted.header, step.shadow_id)
     settled = _settled(books, counted)
     if settled is not None:
         return {"input_hash": hash_of(counted), **settled}
@@ -143,6 +144,17 @@ def record_failure(state: dict[str, Any], step: Step, error: Exception) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------- helpers
+
+
+def _refuse_other_nota(books: Books, header: Header, shadow_id: int) -> None:
+    """A job that names another nota than the document's own would end as COMPLETED under a nota that nobody posted."""
+    nota = (books.nota_of_job(shadow_id) or "").rstrip(" ")
+    if nota not in ("", header.nomer_nota.rstrip(" ")):
+        raise DocumentRefused(
+            f"pekerjaan {shadow_id} menyebut nota {nota}, tetapi dokumen transaksi {header.transaksi_id} adalah nota"
+            f" {header.nomer_nota}; kirim pekerjaan baru dengan nota dokumennya",
+            code=409,
+        )
 
 
 def _settled(books: Books, counted: Counted) -> dict[str, Any] | None:

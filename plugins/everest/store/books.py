@@ -187,6 +187,10 @@ class MysqlBooks:
         row = _QUERIES.posting_of(self._conn, nomer_nota=nomer_nota, transaksi_id=transaksi_id)
         return None if row is None else PostingSet(**row)
 
+    def nota_of_job(self, shadow_id: int) -> str | None:
+        nota: str | None = _QUERIES.nota_of_job(self._conn, shadow_id=shadow_id)
+        return nota
+
     def job_of_older_system(self, nomer_nota: str) -> OlderJob | None:
         row = _QUERIES.job_of_older_system(self._conn, nomer_nota=nomer_nota)
         return None if row is None else OlderJob(**row)

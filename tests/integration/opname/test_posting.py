@@ -187,6 +187,33 @@ def test_another_document_with_a_posted_nota_is_a_conflict(walker: Walker, conne
     assert builders.books(connection) == before
 
 
+def test_a_job_that_names_another_nota_than_its_document_posts_nothing(walker: Walker, connection: Any) -> None:
+    """It would be COMPLETED, and whoever asks for its nota would be told that it is posted."""
+    document = builders.document(connection, nomer_nota="SO-1")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE rabbit_publish_shadow SET nomer_nota = 'SO-2' WHERE id = %s", (document.shadow_id,))
+    connection.commit()
+
+    assert walker.post(document.shadow_id) == "FAILED"
+
+    row = builders.shadow(connection, document.shadow_id)
+    assert row["error_code"] == 409
+    assert "menyebut nota SO-2" in row["error"] and "adalah nota SO-1" in row["error"]
+    assert builders.books(connection).postings == 0
+
+
+@pytest.mark.parametrize("nota", [None, "", "SO-1  "])
+def test_a_job_without_a_nota_or_with_blanks_behind_it_is_the_documents(
+    walker: Walker, connection: Any, nota: str | None
+) -> None:
+    document = builders.document(connection, nomer_nota="SO-1")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE rabbit_publish_shadow SET nomer_nota = %s WHERE id = %s", (nota, document.shadow_id))
+    connection.commit()
+
+    assert walker.post(document.shadow_id) == "COMPLETED"
+
+
 def test_a_nota_that_an_older_system_completed_is_settled_untouched(walker: Walker, connection: Any) -> None:
     builders.shadow_row(connection, 77, "SO-OLD", worker_status="COMPLETED")
 
