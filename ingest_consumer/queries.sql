@@ -82,6 +82,15 @@ WHERE s.id = :shadow_id
         AND o.exchange = :exchange AND o.body = :body
   );
 
+-- name: spent_copies
+-- Copies of this message that went out and came back.
+SELECT id FROM outbox
+WHERE shadow_id = :shadow_id AND published_at IS NOT NULL AND exchange = :exchange AND body = :body
+LIMIT 100;
+
+-- name: drop_spent!
+DELETE FROM outbox WHERE id IN :ids AND published_at IS NOT NULL;
+
 -- name: lock_run^
 -- The run row is locked before any shadow row (state protocol, "Locks").
 SELECT id, workflow, idempotency_key, status, n, dag_id, dag_run_id, compensation, error_code

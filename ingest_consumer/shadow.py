@@ -194,10 +194,14 @@ def hand_over(conn: Any, shadow_id: int, dag_run_id: str, body: str) -> bool:
 
 
 def postpone(conn: Any, body: str, shadow_id: int, seconds: int) -> None:
-    """The same message, same n, again in `seconds`; the shadow row stays as it is."""
-    queries.postpone(
-        conn, shadow_id=shadow_id, body=body, seconds=seconds, exchange=JOBS_EXCHANGE, routing_key=ROUTING_KEY
-    )
+    """The same message, same n, again in `seconds`; the shadow row stays as it is. The copy that has just come back
+    goes, else a DAG that is paused for a week would leave thousands of them. (By their numbers: a search would wait for
+    the rows that the relay holds.)"""
+    message = {"shadow_id": shadow_id, "body": body, "exchange": JOBS_EXCHANGE}
+    spent = tuple(one for (one,) in queries.spent_copies(conn, **message))
+    if spent:
+        queries.drop_spent(conn, ids=spent)
+    queries.postpone(conn, **message, seconds=seconds, routing_key=ROUTING_KEY)
 
 
 def rerun(conn: Any, shadow_id: int, actor: str, reason: str | None = None) -> str:

@@ -45,7 +45,18 @@ _FILES: dict[str, set[str]] = {
 _RERUN = {"lock_run", "rerun_run", "rerun_shadow", "rerun_followers", "audit", "run_event", "enqueue"}
 _CANCEL = {"cancel_run", "cancel_shadow", "cancel_followers"}
 _CONSUMER = (
-    {"get_shadow", "relatives", "claim", "runs_at_work", "mark_dead_lettered", "hand_over", "postpone", "enqueue"}
+    {
+        "spent_copies",
+        "drop_spent",
+        "get_shadow",
+        "relatives",
+        "claim",
+        "runs_at_work",
+        "mark_dead_lettered",
+        "hand_over",
+        "postpone",
+        "enqueue",
+    }
     | _RERUN
     | {"beat", "forget_heartbeats"}
 )

@@ -106,6 +106,20 @@ def test_postponing_twice_leaves_one_message_and_the_row_as_it_is(conn: Any, row
     assert rows.get(shadow_id) == before
 
 
+def test_a_message_that_is_postponed_for_a_week_is_one_row(conn: Any, rows: Rows) -> None:
+    shadow_id = rows.ours(7008)
+    body, other = json.dumps(rows.body(shadow_id)), json.dumps(rows.body(shadow_id, n=2))
+    shadow.enqueue(conn, shadow_id=shadow_id, workflow_id=None, body=other)
+    for _ in range(5):
+        shadow.postpone(conn, body, shadow_id, 30)
+        conn.commit()
+        rows.do("UPDATE outbox SET published_at = UTC_TIMESTAMP(6)")
+    shadow.postpone(conn, body, shadow_id, 30)
+    conn.commit()
+
+    assert [(row["body"], row["published_at"] is None) for row in rows.outbox()] == [(other, False), (body, True)]
+
+
 def test_a_message_that_comes_back_before_its_row_is_marked_as_published_is_postponed_and_not_lost(
     conn: Any, rows: Rows
 ) -> None:
