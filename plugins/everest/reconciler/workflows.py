@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from everest.errors import DefinitionError
 from everest.reconciler.rows import QUERIES, Workflow
 from everest.store.unit_of_work import Database
 from everest.workflow import control, pointer, waits
@@ -48,10 +47,8 @@ class WorkflowRepairs:
         return True
 
     def expire(self, found: Workflow) -> bool:
-        """Its deadline has passed. Raises DefinitionError when nobody here knows its handlers."""
+        """Its deadline has passed. One whose definition is not deployed any more fails without its handlers."""
         definition = self._deployed(found.workflow, found.version, found.definition_hash)
-        if definition is None:
-            raise DefinitionError(f"workflow {found.workflow} is not known here")
         with self._database.transaction() as tx:
             if not control.expire(tx, definition, found.workflow_id):
                 return False

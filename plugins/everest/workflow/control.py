@@ -222,15 +222,16 @@ def compensate(tx: Transaction, definition: Definition | None, run_id: int, acto
     tx.runs.audit(actor, "compensate", run, None, None)
 
 
-def expire(tx: Transaction, definition: Definition, run_id: int) -> bool:
-    """Fails a run whose deadline has passed; its on_deadline handler commits with that. False when it had not."""
+def expire(tx: Transaction, definition: Definition | None, run_id: int) -> bool:
+    """Fails a run whose deadline has passed; its on_deadline handler commits with that. False when it had not.
+    Without a definition (it is not deployed any more) there is no handler."""
     run, waiters = family.lock_with_waiters(tx, run_id)
     if run.deadline_at is None or tx.now < run.deadline_at or run.status not in ("running", *WAITING):
         return False
     late = EverestError(f"alur kerja melewati tenggat {run.deadline_at:%Y-%m-%d %H:%M:%S} UTC")
     late.code = 504
     endings.fail_run(tx, definition, run, late, None)
-    if definition.options.on_deadline is not None:
+    if definition is not None and definition.options.on_deadline is not None:
         handle, told = definition.options.on_deadline, state.public_part(run.state)
         about = pointer.context(tx, run, pointer.occasion_of(run, "on_deadline"))
         endings.guarded(tx, run, "deadline", lambda: handle(told, about))

@@ -53,6 +53,16 @@ def test_a_deadline_is_told_to_the_handlers_of_the_runs_own_version(world: World
     assert world.effects() == ["first of 1", "failed, says 1", "late, says 1"]
 
 
+def test_a_deadline_of_a_run_whose_definition_is_gone_is_kept_without_a_handler(world: World, shadow_id: int) -> None:
+    world.older.clear()
+    world.age(timedelta(hours=2))
+
+    world.reconciler().round()
+
+    assert (world.run_of(shadow_id)["status"], world.run_of(shadow_id)["error_code"]) == ("failed", 504)
+    assert world.effects() == ["first of 1"]
+
+
 def test_a_failure_from_outside_is_told_to_the_handler_of_the_runs_own_version(world: World, shadow_id: int) -> None:
     world.act(shadow_id, control.signal, "go")
     ticket = world.claimed(shadow_id)
