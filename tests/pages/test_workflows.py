@@ -106,10 +106,12 @@ def test_an_engineer_sends_a_signal_with_its_payload(browser: Be, world: MysqlWo
     client = browser("engineer")
     assert client.submit(f"/workflows/{run_id}/signal", name="").status_code == 422
     assert client.submit(f"/workflows/{run_id}/signal", name="truck", payload="[1]").status_code == 422
+    assert client.submit(f"/workflows/{run_id}/signal", name="truck", payload='{"a": NaN}').status_code == 422
+    assert client.submit(f"/workflows/{run_id}/signal", name="truck", payload='{"$date": 1.5}').status_code == 422
     posted(client, run_id, "signal", "signalled", name="truck", payload='{"nomor": "B 1 X", "berat": 1.10}')
     world.pass_time(timedelta(minutes=1))
     assert world.status(run_id) == "completed"
-    assert world.state(run_id)["truk"]["nomor"] == "B 1 X"
+    assert world.state(run_id)["truk"] == {"nomor": "B 1 X", "berat": Decimal("1.10")}
     assert said(world, run_id)[-1] == ("engineer", "signal", "truck")
 
 

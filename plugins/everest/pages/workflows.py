@@ -223,14 +223,19 @@ def _reason(request: Request) -> str | None:
 
 
 def _payload(request: Request) -> dict[str, Any]:
-    """A JSON object; nothing is an empty one. Raises HTTPException 422."""
+    """A JSON object, a number with a point in it exact; nothing is an empty one. Raises HTTPException 422."""
     text = str(form(request).get("payload", "")).strip()
     if not text:
         return {}
     try:
-        found = json.loads(text) if len(text) <= MAX_PAYLOAD else None
-    except ValueError:
+        exact = json.loads(text, parse_float=lambda number: {"$decimal": number}, parse_constant=_refuse)
+        found = codec.loads(json.dumps(exact)) if len(text) <= MAX_PAYLOAD else None
+    except (ValueError, ArithmeticError, TypeError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise HTTPException(422, "payload")
     return found
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is no number")
