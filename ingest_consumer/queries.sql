@@ -229,6 +229,20 @@ UPDATE outbox
 SET attempts = attempts + 1, last_error = :error, available_at = UTC_TIMESTAMP(6) + INTERVAL :seconds SECOND
 WHERE id = :outbox_id;
 
+-- name: due_as_meant!
+-- A clock that was ahead, and has been set right since, wrote these: they are as far from now as they were from it.
+UPDATE outbox
+SET available_at = TIMESTAMPADD(MICROSECOND, TIMESTAMPDIFF(MICROSECOND, created_at, available_at), UTC_TIMESTAMP(6)),
+    created_at = UTC_TIMESTAMP(6)
+WHERE published_at IS NULL AND created_at > UTC_TIMESTAMP(6) + INTERVAL 1 MINUTE
+  AND available_at > UTC_TIMESTAMP(6) + INTERVAL 1 MINUTE;
+
+-- name: due_again!
+-- And these it has put off: nothing that was tried waits for longer than :most_s.
+UPDATE outbox
+SET available_at = UTC_TIMESTAMP(6)
+WHERE published_at IS NULL AND attempts > 0 AND available_at > UTC_TIMESTAMP(6) + INTERVAL :most_s SECOND;
+
 -- name: beat!
 -- This process is alive, and how it is; the first beat of an instance is when it started.
 INSERT INTO process_heartbeats (name, instance, started_at, seen_at, detail)

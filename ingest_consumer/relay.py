@@ -192,6 +192,9 @@ class Relay:
             if self._checked_at == 0.0 or now - self._checked_at >= self._settings.check_every.total_seconds():
                 topology.ensure_jobs(self._connection, self._settings.amqp_url, self._settings.management)
                 self._checked_at = now
+                with self._database.transaction() as conn:
+                    queries.due_as_meant(conn)
+                    queries.due_again(conn, most_s=2 * ROW_RETRY_S_MAX)
             if self._channel is None or not self._channel.is_open:
                 self._open_channel()
             self._broker_backoff.reset()

@@ -89,7 +89,7 @@ GRANT DELETE ON rabbit_publish_shadow TO 'everest_operator'@'%';
 -- Messages to send: written by whoever changes a run, published by the relay alone.
 GRANT SELECT, INSERT ON outbox TO 'everest_consumer'@'%', 'everest_tasks'@'%', 'everest_reconciler'@'%', 'everest_pages'@'%', 'everest_operator'@'%';
 GRANT DELETE ON outbox TO 'everest_consumer'@'%', 'everest_tasks'@'%', 'everest_reconciler'@'%', 'everest_pages'@'%', 'everest_operator'@'%';
-GRANT SELECT, UPDATE (available_at, published_at, attempts, last_error) ON outbox TO 'everest_relay'@'%';
+GRANT SELECT, UPDATE (available_at, published_at, attempts, last_error, created_at) ON outbox TO 'everest_relay'@'%';
 GRANT SELECT ON outbox TO 'everest_reader'@'%';
 
 -- Workflows. (MariaDB asks for UPDATE on every column of an INSERT ... ON DUPLICATE KEY UPDATE, hence whole rows of runs

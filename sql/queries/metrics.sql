@@ -53,7 +53,7 @@ FROM (
 ) j
 LEFT JOIN workflow_runs r ON r.id = j.workflow_id
 WHERE j.dead_lettered_at IS NULL AND (j.error_code IS NULL OR j.error_code <> 403)
-  AND j.worker_at < UTC_TIMESTAMP(6) - INTERVAL 60 SECOND
+  AND j.worker_at NOT BETWEEN UTC_TIMESTAMP(6) - INTERVAL 60 SECOND AND UTC_TIMESTAMP(6) + INTERVAL 60 SECOND
   AND (j.workflow_id IS NULL OR (r.status = 'failed' AND r.carrier_shadow_id = j.id));
 
 -- name: outbox_due(cap)^

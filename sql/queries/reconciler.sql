@@ -50,7 +50,7 @@ WHERE s.worker_status = 'FAILED' AND s.dead_lettered_at IS NULL AND (s.error_cod
 ORDER BY s.worker_at, s.id
 LIMIT :batch OFFSET :skip;
 
--- name: lost_messages(lost_after_s, requeue_every_s, foreign_before, batch, skip)
+-- name: lost_messages(lost_after_s, requeue_every_s, foreign_before, foreign_after, batch, skip)
 -- PENDING for long, and nothing in the outbox that would still bring it. A foreign row has neither run nor outbox row,
 -- whether it says PUBLISHED or not; its created_at is an instant of its writer's zone. Rows that stood there before us
 -- are marked (decision 0044): a person decides about them.
@@ -61,7 +61,7 @@ LEFT JOIN workflow_runs r ON r.id = s.workflow_id
 WHERE s.worker_status = 'PENDING' AND s.dead_lettered_at IS NULL
   AND (s.worker_at <= UTC_TIMESTAMP(6) - INTERVAL :lost_after_s SECOND
        OR s.worker_at > UTC_TIMESTAMP(6) + INTERVAL :lost_after_s SECOND
-       OR (s.worker_at IS NULL AND s.created_at <= :foreign_before))
+       OR (s.worker_at IS NULL AND (s.created_at <= :foreign_before OR s.created_at > :foreign_after)))
   AND (s.requeued_at IS NULL OR s.requeued_at <= UTC_TIMESTAMP(6) - INTERVAL :requeue_every_s SECOND
        OR s.requeued_at > UTC_TIMESTAMP(6) + INTERVAL :requeue_every_s SECOND)
   AND ((s.workflow_id IS NULL AND s.transaksi_id IS NOT NULL)

@@ -62,6 +62,8 @@ _CONSUMER = (
 )
 _RELAY = {
     "beat",
+    "due_again",
+    "due_as_meant",
     "due_of_waiting",
     "forget_heartbeats",
     "free_shadows",

@@ -130,11 +130,13 @@ def test_an_older_installation_is_refused_by_name_mended_by_its_owner_and_adopte
     with closing(store.connect(older)) as conn:
         reconciler = load_queries("reconciler")
         assert list(reconciler.without_dead_letter(conn, after_s=0, batch=9, skip=0)) == []
+        now = datetime.now(UTC).replace(tzinfo=None)
         lost = reconciler.lost_messages(
             conn,
             lost_after_s=0,
             requeue_every_s=0,
-            foreign_before=datetime.now(UTC).replace(tzinfo=None),
+            foreign_before=now,
+            foreign_after=now,
             batch=9,
             skip=0,
         )

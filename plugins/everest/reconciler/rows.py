@@ -127,12 +127,17 @@ def without_dead_letter(conn: Connection, limits: Limits, page: Page) -> list[Jo
 
 def lost_messages(conn: Connection, limits: Limits, site: Settings, now: datetime, page: Page) -> list[Job]:
     """PENDING for long without a message on its way; whether one lies in the queue is not known here."""
+
+    def theirs(instant: datetime) -> datetime:
+        return instant.astimezone(site.foreign_zone).replace(tzinfo=None)
+
     return _found(
         QUERIES.lost_messages(
             conn,
             lost_after_s=limits.lost_after.total_seconds(),
             requeue_every_s=limits.requeue_every.total_seconds(),
-            foreign_before=(now - limits.lost_after).astimezone(site.foreign_zone).replace(tzinfo=None),
+            foreign_before=theirs(now - limits.lost_after),
+            foreign_after=theirs(now + limits.lost_after),
             **vars(page),
         )
     )

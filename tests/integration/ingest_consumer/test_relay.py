@@ -256,6 +256,47 @@ def test_a_relay_killed_between_the_confirm_and_the_mark_publishes_again_which_i
     assert first == second
 
 
+AHEAD = "UTC_TIMESTAMP(6) + INTERVAL 1 HOUR"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        pytest.param(f"available_at = {AHEAD}, created_at = {AHEAD}", id="written by a clock that was ahead"),
+        pytest.param(f"available_at = {AHEAD}, attempts = 3, last_error = 'no queue took it'", id="put off by it"),
+    ],
+)
+@pytest.mark.parametrize("exchange", ["everest.jobs.x", "everest.jobs.dlx"])
+def test_a_message_of_an_hour_that_is_still_to_come_goes_out_now(
+    vhost: Vhost, running: Running, settings: Settings, rows: Rows, written: str, exchange: str
+) -> None:
+    announce(rows, 6050, exchange=exchange)
+    rows.do(f"UPDATE outbox SET {written}")
+
+    running.relay(settings)
+
+    until(lambda: rows.outbox()[0]["published_at"], "published")
+
+
+def test_a_delay_of_a_clock_that_was_ahead_lasts_as_long_as_it_was_meant_to(
+    vhost: Vhost, running: Running, settings: Settings, rows: Rows
+) -> None:
+    announce(rows, 6051)
+    meant, other = announce(rows, 6052), announce(rows, 6053)
+    rows.do(
+        f"UPDATE outbox SET created_at = {AHEAD}, available_at = {AHEAD} + INTERVAL 10 MINUTE WHERE shadow_id = %s",
+        meant,
+    )
+
+    running.relay(settings)
+
+    until(lambda: is_published(rows, other), "another message")
+    row = next(row for row in rows.outbox() if row["shadow_id"] == meant)
+    assert row["published_at"] is None
+    assert row["available_at"] - row["created_at"] == timedelta(minutes=10)
+    assert rows.do("SELECT created_at <= UTC_TIMESTAMP(6) FROM outbox WHERE shadow_id = %s", meant) == ((1,),)
+
+
 @pytest.fixture
 def holder(settings: Settings) -> Iterator[Rows]:
     """Somebody else with a transaction of their own, who can hold a row."""

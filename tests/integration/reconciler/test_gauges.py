@@ -18,7 +18,7 @@ from ingest_consumer import metrics
 from ingest_consumer.metrics import Metric
 from ingest_consumer.vitals import ACTIVE, Vitals
 from tests.integration.reconciler.test_process import environment, start
-from tests.integration.reconciler.world import World
+from tests.integration.reconciler.world import LONG_AGO, World
 from tests.queue_rig import until
 from tests.unit.ingest_consumer.test_endpoints import free_port
 
@@ -105,6 +105,8 @@ def test_a_letter_is_owed_a_minute_after_the_failure_and_not_for_a_refusal(world
     world.failed(DocumentRefused("no", code=403), key="refused")
     world.age(timedelta(minutes=2))
     assert found(world)[metrics.LETTERS_OWED] == {(): 1}
+    world.age(-LONG_AGO)
+    assert found(world)[metrics.LETTERS_OWED] == {(): 1}, "of a clock that was ahead"
     world.reconciler().round()
     assert found(world)[metrics.LETTERS_OWED] == {(): 0}
 

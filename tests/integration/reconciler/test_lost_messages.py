@@ -52,6 +52,14 @@ def test_a_message_of_an_hour_that_is_still_to_come_is_sent_now(world: World, is
     assert len(world.unsent()) == (1 if is_published else 2)
 
 
+def test_a_foreign_row_of_an_hour_that_is_still_to_come_is_sent_now(world: World) -> None:
+    document = builders.document(world.conn)
+    world.age(-LONG_AGO)
+
+    assert world.reconciler().round() == 1
+    assert world.row(document.shadow_id)["requeued"] == 1
+
+
 def test_it_is_sent_again_at_most_once_in_ten_minutes(world: World) -> None:
     shadow_id = lost(world)
     reconciler = world.reconciler()
