@@ -34,7 +34,7 @@ __all__ = ["address", "chromium", "open_as"]
 
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 LONG = "SO-" + "PANJANG-" * 10
-NOT_PAGES = ("/", "/assets/{version}/{name}", "/documents/of/{transaksi_id}")
+NOT_PAGES = ("/reports/document", "/", "/assets/{version}/{name}", "/documents/of/{transaksi_id}")
 """Redirects, and files."""
 AXE = {"resultTypes": ["violations"]}
 
