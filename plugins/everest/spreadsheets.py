@@ -8,6 +8,10 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
+TEXT_AS_IT_IS = "everest_text"
+"""The property of a workbook that we wrote: an apostrophe in it is an apostrophe. In others it may be what disarmed a
+formula in a CSV of ours that was saved as a workbook."""
+
 SIGNIFICANT_DIGITS = 15
 """Every decimal of so many digits survives a double, and Excel shows and keeps no more."""
 
@@ -16,20 +20,27 @@ LARGEST_EXPONENT = 300
 
 # Signs that begin a formula (full-width ones in Asian locales too), also behind white space and marks that nobody sees,
 # which some spreadsheets skip or trim; a tab or a line break in front is disarmed whatever follows it.
-_BEGIN = r"(?:[\t\r\n]|[\s\x00-\x1f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]*[=+\-@＝＋－＠])"
-_FORMULA = re.compile("'*" + _BEGIN)
-_GUARDED = re.compile("''*" + _BEGIN)
+_BLANK = r"[^\S\t\r\n]|[\x00-\x08\x0e-\x1f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
+_SIGN = r"[=+\-@＝＋－＠]"
+_AT_START = rf"(?='*(?:[\t\r\n]|(?:{_BLANK})*{_SIGN}))"
+# A cell may also begin behind what parts cells or rows for a spreadsheet of another locale than the file was written
+# for; to that one a quotation mark in the middle of ours is one that opens a cell.
+_INSIDE = rf"(?='*(?:{_BLANK}|\")*{_SIGN})"
+_BEHIND = r"(?<=[,;\t\r\n])"
+_TO_GUARD = re.compile(f"^{_AT_START}|{_BEHIND}{_INSIDE}")
+_GUARD = re.compile(f"^'{_AT_START}|{_BEHIND}'{_INSIDE}")
 
 
 def guarded(text: str) -> str:
-    """Text that no spreadsheet takes for a formula when it opens a CSV: an apostrophe stands before it. Text that
-    looks guarded already gets one more, so that `unguarded` gives back exactly what went in."""
-    return "'" + text if _FORMULA.match(text) else text
+    """Text of which no spreadsheet takes a piece for a formula when it opens a CSV, whichever sign it thinks parts the
+    cells: an apostrophe stands before each that could be one. Where it looks guarded already it gets one more, so that
+    `unguarded` gives back exactly what went in."""
+    return _TO_GUARD.sub("'", text)
 
 
 def unguarded(text: str) -> str:
     """The inverse of `guarded`."""
-    return text[1:] if _GUARDED.match(text) else text
+    return _GUARD.sub("", text) if "'" in text else text
 
 
 def exact_double(value: Decimal) -> float | None:

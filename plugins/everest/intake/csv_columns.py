@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
+from operator import contains
 from typing import Any
 
 from everest.intake import cells
@@ -61,7 +62,7 @@ def plain_table(
             return None
         if name not in Line._fields:
             values = set(texts) - {""}
-            if len(values) > 1 or any(value.startswith("'") for value in values):
+            if len(values) > 1 or any("'" in value for value in values):
                 return None
             header.update((name, (texts.index(value) + 1, value)) for value in values)
             continue
@@ -84,7 +85,7 @@ def _texts(name: str, texts: Sequence[str]) -> _Column | None:
     """Codes are mostly all different and plain; what is not is judged once per distinct text."""
     is_code = name not in ("satuan", "alasan")
     longest = max(map(len, texts), default=0)
-    is_short = longest <= cells.MAX_CHARS[name] and not any(map(str.startswith, texts, repeat("'")))
+    is_short = longest <= cells.MAX_CHARS[name] and not any(map(contains, texts, repeat("'")))
     if is_code and is_short and are_plain(list(texts), may_be_empty=name == "lot"):
         return texts
     if name == "kode_barang" and "" in texts:

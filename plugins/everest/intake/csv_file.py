@@ -61,7 +61,7 @@ class CsvReader:
                 return
             rows = _Rows(_bounded(first, text), delimiter, self._problems, blank)
             names = self._columns(rows)
-            if names and not self._take_at_once(stream, names, delimiter):
+            if names and (blank or not self._take_at_once(stream, names, delimiter)):
                 self._read_rows(rows, names, progress, stream)
         finally:
             text.detach()
@@ -132,8 +132,8 @@ class CsvReader:
                     self._problems.append(FileProblem(baris, name, pesan, file_line))
                 continue
             cell = row[position]
-            if cell.startswith("'") and name not in DECIMAL_COLUMNS:
-                cell = unguarded(cell)  # as our own reports wrote a code that looks like a formula
+            if "'" in cell and name not in DECIMAL_COLUMNS:
+                cell = unguarded(cell)  # as our own reports wrote a text that looks like a formula
             if name in HEADER_BY_COLUMN:
                 self._header.take(HEADER_BY_COLUMN[name], cell, baris, file_line)
             else:

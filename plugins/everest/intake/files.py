@@ -16,6 +16,7 @@ from everest.intake.cells import FileProblem
 from everest.intake.csv_file import COLUMN_NAMES, CsvReader, Progress
 from everest.intake.header import HeaderReader
 from everest.intake.json_file import JsonReader
+from everest.intake.problem_list import ProblemList
 from everest.intake.submission import Submission
 from everest.intake.xlsx_file import XlsxReader, cell_name
 from everest.opname.amounts import DecimalLocale
@@ -44,13 +45,15 @@ class FileUnreadable(EverestError):
 
 
 class FileRefused(EverestError):
-    """The file is not a document we can store; `problems` says why, all of it."""
+    """The file is not a document we can store; `problems` says why, all of it. left_out: problems that were counted
+    and not kept."""
 
     code = 422
 
-    def __init__(self, path: Path, problems: Sequence[FileProblem]) -> None:
-        super().__init__(f"{path} was refused: {len(problems)} problem(s), nothing was stored")
-        self.problems = tuple(problems)
+    def __init__(self, path: Path, problems: Sequence[FileProblem], left_out: int = 0) -> None:
+        super().__init__(f"{path} was refused: {len(problems) + left_out} problem(s), nothing was stored")
+        more = f"dan {left_out} masalah lagi; perbaiki yang disebut dulu"
+        self.problems = (*problems, *([FileProblem(None, "", more)] if left_out else ()))
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ def read_file(path: Path, reading: Reading, progress: Progress = _silent) -> Fil
     if file_format is None:
         raise FileUnreadable(f"{path}: neither .csv, .xlsx nor .json; say which with --format")
     size = file_size(path)
-    problems: list[FileProblem] = []
+    problems = ProblemList()
     header = HeaderReader(problems, {} if file_format == "json" else COLUMN_NAMES)
     reader: CsvReader | XlsxReader | JsonReader
     try:
@@ -134,7 +137,7 @@ def read_file(path: Path, reading: Reading, progress: Progress = _silent) -> Fil
         problems.append(FileProblem(None, "baris", "dokumen tidak punya baris"))
     submission = header.submission(reader.lines, reading.is_correction)
     if submission is None:
-        raise FileRefused(path, sorted(problems, key=_place))
+        raise FileRefused(path, sorted(problems, key=_place), problems.left_out)
     if isinstance(reader, JsonReader):
         return FileDocument(submission)
     columns = tuple(reader.columns) if isinstance(reader, XlsxReader) else ()

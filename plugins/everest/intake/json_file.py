@@ -17,6 +17,14 @@ from everest.intake.submission import MAX_LINES, Line
 from everest.opname.amounts import DecimalLocale
 
 LINES_KEY = "baris"
+# Signs of the largest document, each with room for those inside of its texts. What has more of them would be gigabytes
+# once it is parsed: an empty object of two bytes takes hundreds.
+MAX_SIGNS = {
+    b"{": 3 * MAX_LINES,
+    b"[": 3 * MAX_LINES,
+    b":": (len(LINE_FIELDS) + 4) * MAX_LINES,
+    b",": 2 * (len(LINE_FIELDS) + 2) * MAX_LINES,
+}
 MAX_BROKEN_LINES = 1000
 """Lines with broken encoding that are named; a file that is not text at all has one on every line."""
 
@@ -76,6 +84,12 @@ class JsonReader:
                 self._say(baris, shown(key), f"nama tidak dikenal; yang dikenal: {', '.join(known)}")
 
     def _parse(self, content: bytes) -> _Object | None:
+        for sign, most in MAX_SIGNS.items():
+            found = content.count(sign)
+            if found > most:
+                pesan = f"tanda {sign.decode()} ada {found} kali; dokumen dengan {MAX_LINES} baris paling banyak {most}"
+                self._say(None, "", f"{pesan}; bagi menjadi beberapa dokumen")
+                return None
         try:
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError:

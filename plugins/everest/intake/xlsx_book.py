@@ -11,17 +11,21 @@ import re
 import warnings
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from typing import IO, Any, BinaryIO, NamedTuple, cast
-from xml.etree.ElementTree import Element, iterparse
+from xml.etree.ElementTree import Element, ParseError, fromstring, iterparse
 from xml.parsers import expat
+from xml.parsers.expat import ExpatError
 
 from openpyxl.cell.text import Text
 from openpyxl.reader.excel import ExcelReader
 from openpyxl.styles.stylesheet import apply_stylesheet
 from openpyxl.utils.cell import coordinate_to_tuple
 from openpyxl.utils.datetime import from_excel
-from openpyxl.xml.constants import SHARED_STRINGS, SHEET_MAIN_NS
+from openpyxl.xml.constants import ARC_CUSTOM, SHARED_STRINGS, SHEET_MAIN_NS
+
+from everest.spreadsheets import TEXT_AS_IT_IS
 
 MAX_PART_BYTES = 8 * 1024 * 1024
 """Of a part that is read as a whole: styles, list of sheets."""
@@ -68,6 +72,13 @@ class Book:
                 ]
         except Exception as error:  # openpyxl and zipfile raise whatever they stumble upon
             raise _flaw(error) from None
+
+    @property
+    def is_text_as_it_is(self) -> bool:
+        """Whether we wrote the workbook, and whoever saved it since left that in it."""
+        with suppress(ExpatError, ParseError):  # what else is wrong with these properties is of no use to a count
+            return self._reader.has_property(TEXT_AS_IT_IS)
+        return False
 
     @property
     def sheets(self) -> list[Sheet]:
@@ -151,6 +162,12 @@ class _Package(ExcelReader):
         self.read_workbook()
         apply_stylesheet(self.archive, self.wb)
         self.read_strings()
+
+    def has_property(self, name: str) -> bool:
+        if ARC_CUSTOM not in self.archive.namelist():
+            return False
+        # The guard of the archive has seen every byte before this parser does.
+        return any(one.get("name") == name for one in fromstring(self.archive.read(ARC_CUSTOM)))  # nosec B314
 
     def read_strings(self) -> None:
         part = cast(Any, self.package).find(SHARED_STRINGS)

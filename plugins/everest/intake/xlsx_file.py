@@ -49,6 +49,7 @@ class XlsxReader:
         self._header = header
         self._decimal = decimal
         self._sheet = sheet
+        self._is_text_as_it_is = False
 
     def read(self, stream: BinaryIO, progress: Progress) -> None:
         """Collects lines and problems; whatever is wrong with the workbook itself is one problem and the end."""
@@ -60,6 +61,7 @@ class XlsxReader:
 
         try:
             book = Book(stream)
+            self._is_text_as_it_is = book.is_text_as_it_is
             sheet = self._chosen(book.sheets)
             if sheet is not None:
                 self._read_rows(book.rows(sheet.part), progress, stream)
@@ -119,7 +121,7 @@ class XlsxReader:
             if name is None:
                 continue
             try:
-                value = stored(name, cell)
+                value = stored(name, cell, self._is_text_as_it_is)
             except ValueError as flaw:
                 self._problems.append(FileProblem(baris, name, str(flaw), number))
                 given[name] = "-" if name == "kode_barang" else None
@@ -151,8 +153,9 @@ def cell_name(column: int, row: int) -> str:
     return f"{get_column_letter(column)}{row}"
 
 
-def stored(name: str, cell: Cell) -> str | None:
-    """What a cell holds, as the text the other formats would have. Raises ValueError with a sentence."""
+def stored(name: str, cell: Cell, is_text_as_it_is: bool = False) -> str | None:
+    """What a cell holds, as the text the other formats would have. is_text_as_it_is: no apostrophe in the workbook
+    disarms a formula. Raises ValueError with a sentence."""
     if cell.kind == "formula":
         raise ValueError("berisi rumus; rumus tidak dihitung di sini, tempel hasilnya sebagai nilai")
     if cell.kind == "error":
@@ -169,7 +172,7 @@ def stored(name: str, cell: Cell) -> str | None:
             )
         return _number(cell.text)
     # A report of ours as CSV, opened and saved as a workbook, keeps the apostrophe that disarms a formula.
-    return unguarded(cell.text) if name not in DECIMAL_COLUMNS else cell.text
+    return cell.text if is_text_as_it_is or name in DECIMAL_COLUMNS else unguarded(cell.text)
 
 
 def _number(stored: str) -> JsonNumber:

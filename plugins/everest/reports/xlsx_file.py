@@ -21,7 +21,7 @@ from xlsxwriter.worksheet import Worksheet
 
 from everest import words
 from everest.reports.shape import NUMBERS, Kind, Report, ReportRefused
-from everest.spreadsheets import exact_double
+from everest.spreadsheets import TEXT_AS_IT_IS, exact_double
 from everest.words import Language
 
 MAX_ROWS = 1_048_576 - 2
@@ -56,6 +56,7 @@ def write_xlsx(report: Report, target: Path | BinaryIO, language: Language = "id
 class _Writer:
     def __init__(self, book: Workbook, report: Report, language: Language) -> None:
         self._book = book
+        book.set_custom_property(TEXT_AS_IT_IS, "1")
         self._report = report
         self._language = language
         self._heading = book.add_format({"bold": True, "text_wrap": True, "valign": "top", "bottom": 1})

@@ -15,7 +15,8 @@ import pytest
 from everest.intake.cells import FileProblem
 from everest.intake.csv_file import KNOWN_COLUMNS
 from everest.intake.files import FileDocument, FileRefused, FileUnreadable, Reading, read_file
-from everest.intake.submission import Line
+from everest.intake.json_file import MAX_SIGNS
+from everest.intake.submission import MAX_LINES, Line
 from everest.spreadsheets import guarded
 
 HEADER = {"nomer_nota": "SO-1", "gudang_kode": "GD-A", "tanggal_opname": "2026-08-31"}
@@ -417,6 +418,51 @@ def test_json_names_every_flaw_by_line_and_field(write: Write) -> None:
 )
 def test_json_that_is_no_document_is_refused_with_a_reason(write: Write, content: bytes) -> None:
     assert problems(write(content, "opname.json"))
+
+
+@pytest.mark.parametrize(
+    "many",
+    [
+        pytest.param(lambda n: '{"baris": [' + ",".join(["{}"] * n) + "]}", id="empty lines"),
+        pytest.param(lambda n: '{"baris": ' + "[" * n + "]" * n + "}", id="lists in lists"),
+        pytest.param(lambda n: "{" + ",".join(f'"{i}":1' for i in range(n)) + "}", id="names"),
+        pytest.param(lambda n: '{"baris": [' + ",".join("1" * n) + "]}", id="numbers"),
+    ],
+)
+def test_json_that_would_be_gigabytes_once_parsed_is_refused_before(
+    write: Write, monkeypatch: pytest.MonkeyPatch, many: Callable[[int], str]
+) -> None:
+    monkeypatch.setattr("everest.intake.json_file.MAX_SIGNS", dict.fromkeys((b"{", b"[", b":", b","), 50))
+    monkeypatch.setattr("json.loads", lambda *_, **__: pytest.fail("it was parsed"))
+
+    (problem,) = problems(write(many(60), "opname.json"))
+
+    assert "bagi menjadi beberapa dokumen" in problem.pesan
+
+
+def test_the_largest_json_document_has_room_for_its_signs() -> None:
+    """All fields in each line, and two texts that use every sign."""
+    line = dict.fromkeys(Line._fields, "1") | {"satuan": "dus: 12, isi", "alasan": "{a} [b]: rusak, basah, bau"}
+    text = json.dumps({**HEADER, "baris": [line] * 100})
+
+    assert all(text.count(sign.decode()) * (MAX_LINES / 100) <= most for sign, most in MAX_SIGNS.items())
+
+
+def test_more_problems_than_anybody_reads_are_counted(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("everest.intake.problem_list.MAX_PROBLEMS", 10)
+    lines = [{"a": 1, "b": 2}] * 5
+    for path in (
+        write(f"{COLUMNS}\n" + "A,,,,x,y,z,\n" * 5),
+        write(json.dumps({**HEADER, "baris": lines}), "opname.json"),
+    ):
+        with pytest.raises(FileRefused, match=r"(15|30) problem") as refused:
+            read(path)
+        *named, more = refused.value.problems
+        assert (len(named), more.baris) == (10, None)
+        assert more.pesan in (
+            "dan 5 masalah lagi; perbaiki yang disebut dulu",
+            "dan 20 masalah lagi; perbaiki yang disebut dulu",
+        )
 
 
 def test_json_keeps_whole_numbers_exponents_and_null_apart(write: Write) -> None:

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openpyxl.utils.escape import unescape
 
+from everest.intake.files import Reading, read_file
 from everest.reports.csv_file import write_csv
 from everest.reports.files import new_file
 from everest.reports.json_file import write_json
@@ -181,6 +182,53 @@ def test_a_formula_behind_what_nobody_sees_is_disarmed_as_well(hidden: str) -> N
 
     assert guarded(text) == "'" + text
     assert unguarded(guarded(text)) == text
+
+
+def opened(line: str, delimiter: str) -> list[str]:
+    """The cells of a file as a spreadsheet sees them that thinks another sign parts them."""
+    return [cell for row in csv.reader(io.StringIO(line, newline=""), delimiter=delimiter) for cell in row]
+
+
+@given(
+    st.text(alphabet="=+-@',;\t\r\n \u200bx\"", max_size=12),
+    st.sampled_from(["id", "en"]),
+    st.sampled_from(",;\t"),
+)
+@settings(max_examples=500)
+def test_no_piece_of_a_text_is_a_formula_whichever_sign_a_spreadsheet_takes_for_the_separator(
+    text: str, locale: Any, delimiter: str
+) -> None:
+    columns = tuple(Column(name, name, name, Kind.TEXT) for name in ("one", "two", "three"))
+    stream = io.BytesIO()
+    write_csv(report([["A", text, text]], columns), stream, locale)
+
+    _, _, data = stream.getvalue().decode("utf-8-sig").partition("\r\n")
+    for cell in opened(data, delimiter):
+        assert cell.strip("\u200b \t\r\n")[:1] not in tuple("=+-@"), f"{text!r} became the cell {cell!r}"
+    assert unguarded(guarded(text)) == text
+
+
+def test_a_formula_in_the_middle_of_a_text_is_disarmed_for_the_other_separator() -> None:
+    raw, _ = csv_of([row("x;=SUM(1+1);y")], "en")
+
+    assert opened(raw.decode("utf-8-sig").splitlines()[1], ";")[:2] == ["x", "'=SUM(1+1)"]
+    for text in ("rusak, basah", "A-1", "a=b", "1,5", "x, y; z", "it's", "5'", "a'=b"):
+        assert guarded(text) == text, "nothing a spreadsheet could take for a formula"
+
+
+def test_codes_of_a_workbook_of_ours_come_back_as_they_were_apostrophes_and_all(tmp_path: Path) -> None:
+    names = ("kode_barang", "qty_sistem", "qty_fisik", "harga_pokok", "alasan")
+    kinds = (Kind.CODE, Kind.QUANTITY, Kind.QUANTITY, Kind.COST, Kind.TEXT)
+    columns = tuple(Column(name, name, name, kind) for name, kind in zip(names, kinds, strict=True))
+    codes = ["=A", "'=A", "''=A", "'-5", "-5", "a;'=b", "'kutip"]
+    path = tmp_path / "laporan.xlsx"
+    write_xlsx(report([[code, D(1), D(1), D(1), code] for code in codes], columns), path)
+
+    header = {"nomer_nota": "SO-1", "gudang_kode": "GD-A", "tanggal_opname": "2026-08-31"}
+    for _ in range(2):
+        lines = read_file(path, Reading(header)).submission.lines
+        assert [(line.kode_barang, line.alasan) for line in lines] == [(code, code) for code in codes]
+        openpyxl.load_workbook(path).save(path)  # opened and saved by another program
 
 
 @given(st.decimals(min_value=D("-1e20"), max_value=D("1e20"), places=6))
