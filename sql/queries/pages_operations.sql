@@ -79,7 +79,9 @@ GROUP BY worker_status;
 
 -- name: last_audits(invariants)
 -- The newest finished audit of each invariant. One that runs right now has said nothing yet.
-SELECT r.invariant, r.outcome, r.found, r.new_found, r.note, r.started_at, r.finished_at, r.actor
+SELECT r.invariant, r.outcome, r.found, r.new_found, r.note, r.started_at, r.finished_at, r.actor,
+       (SELECT COUNT(*) FROM audit_findings f
+        WHERE f.invariant = r.invariant AND f.resolved_at IS NULL AND f.diakui_oleh IS NOT NULL) AS acknowledged
 FROM (SELECT invariant, MAX(id) AS id FROM audit_runs WHERE outcome <> 'RUNNING' GROUP BY invariant) newest
 JOIN audit_runs r ON r.id = newest.id
 WHERE r.invariant IN :invariants
@@ -95,5 +97,5 @@ ORDER BY first_seen_at DESC, id DESC
 LIMIT :size;
 
 -- name: count_standing()$
--- How many there are.
-SELECT COUNT(*) FROM audit_findings WHERE resolved_at IS NULL;
+-- How many of them nobody has acknowledged.
+SELECT COUNT(*) FROM audit_findings WHERE resolved_at IS NULL AND diakui_oleh IS NULL;

@@ -125,9 +125,10 @@ def _failures(ended: dict[str, int]) -> Check:
 
 
 def _audit(audits: list[dict[str, Any]], standing: int, now: datetime) -> Check:
-    """Findings stand until an audit does not find them any more. No news of the books is no good news."""
+    """Findings stand until an audit does not find them any more; what somebody acknowledged is no news. No news of the
+    books is no good news."""
     values = {"n": standing, "looked": len(audits), "all": len(BY_KEY)}
-    broken = [one["invariant"] for one in audits if one["outcome"] == "FINDINGS"]
+    broken = [one["invariant"] for one in audits if _is_broken(one)]
     if standing or broken:
         return Check("audit", "bad", values, tuple(f"{key}: {BY_KEY[key].remedy}" for key in broken))
     fresh = [one for one in audits if now - one["started_at"] < LATE_AUDIT]
@@ -135,6 +136,10 @@ def _audit(audits: list[dict[str, Any]], standing: int, now: datetime) -> Check:
         return Check("audit_late", "unsure", values)
     notes = tuple(f"{one['invariant']}: {one['note'] or ''}" for one in fresh if one["outcome"] == "NOT_CHECKED")
     return Check("audit_partly", "unsure", values, notes[:5]) if notes else Check("audit", "good", values)
+
+
+def _is_broken(audit: dict[str, Any]) -> bool:
+    return bool(audit["outcome"] == "FINDINGS" and audit["found"] > audit["acknowledged"])
 
 
 def _by_status(rows: Any) -> dict[str, int]:

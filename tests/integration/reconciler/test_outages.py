@@ -86,12 +86,13 @@ def test_a_dag_that_airflow_can_never_answer_for_holds_up_no_other(world: World)
 
 
 def test_rows_that_stay_as_they_are_hide_none_behind_them(world: World) -> None:
-    """As many as a round looks at: lost messages whose runs are at work, and deadlines of workflows nobody knows."""
+    """As many as a round looks at: lost messages whose runs are at work, and deadlines of runs that cannot be read."""
     settings = replace(world.settings, limits=replace(world.settings.limits, batch=2))
     waiting = [world.sent(key=str(number)) for number in range(3)]
     for shadow_id in waiting[:2]:
         world.airflow.has(world.row(shadow_id)["dag_run_id"], "running")
-        world.execute("UPDATE workflow_runs SET workflow = 'unknown' WHERE carrier_shadow_id = %s", shadow_id)
+        broken = '{"$decimal": "not a number"}'
+        world.execute("UPDATE workflow_runs SET state = %s WHERE carrier_shadow_id = %s", broken, shadow_id)
     world.execute("UPDATE workflow_runs SET deadline_at = UTC_TIMESTAMP(6) + INTERVAL 1 SECOND")
     world.age(LONG_AGO)
     reconciler = world.reconciler(settings)
@@ -101,6 +102,7 @@ def test_rows_that_stay_as_they_are_hide_none_behind_them(world: World) -> None:
     assert [world.status(shadow_id) for shadow_id in waiting] == ["PENDING", "PENDING", "FAILED"]
 
     world.airflow.runs.clear()
+    world.execute("UPDATE workflow_runs SET state = '{}', deadline_at = NULL")
     assert sum(reconciler.round() for _ in range(3)) == 2, "the two lost messages are seen again"
 
 
