@@ -105,6 +105,7 @@ def test_the_numbers_are_those_of_the_documents(browser: Be, many: dict[str, int
         "Gagal": 1,
         "Selesai": 3,
         "Dibatalkan": 0,
+        "Draf": 0,
         "Macet": 1,
     }
     assert listed(page) == sorted((id for name, id in many.items() if name != "second"), reverse=True)

@@ -39,7 +39,7 @@ def documents(rows: Iterable[Mapping[str, Any]]) -> Report:
         _column("sejak_wib", "documents.since_wib", Kind.INSTANT),
         _column("gudang_kode", "documents.warehouse", Kind.CODE),
         _column("tanggal_opname", "documents.counted_on", Kind.DATE),
-        _column("dibuat_oleh", "documents.submitted_by", Kind.TEXT),
+        _column("dibuat_oleh", "document.submitted_by", Kind.TEXT),
         _column("nilai", "documents.amount", Kind.MONEY, is_summed=True),
         _column("baris_selisih", "documents.lines", Kind.INTEGER),
         _column("kode", "documents.code", Kind.INTEGER),
