@@ -54,7 +54,8 @@ def killed(world: World, request: pytest.FixtureRequest) -> Killed:
     def kill() -> Document:
         document = builders.document(world.conn)
         with closing(store.connect(world.url)) as holder, holder.cursor() as cursor:
-            cursor.execute(f"SELECT 1 FROM {request.param} FOR UPDATE")
+            # Not FOR UPDATE: this statement must not be taken for the one that waits.
+            cursor.execute(f"SELECT 1 FROM {request.param} LOCK IN SHARE MODE")
             process = post(world, document.nomer_nota)
             until(lambda: sessions_in(world, request.param), "the command waits for the lock")
             process.kill()
