@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import secrets
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,10 +12,13 @@ import httpx
 import openpyxl
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Frame, Page, expect, sync_playwright
+from playwright.sync_api import Frame, Page, expect
 
 from tests import builders
 from tests.acceptance.live import Live, until
+from tests.pages.chromium import chromium
+
+__all__ = ["chromium"]
 
 PATIENCE_MS = 60_000
 WRONG = "kode_barang;qty_sistem;qty_fisik;harga_pokok\n{item};10;;1500,00\n"
@@ -28,17 +30,6 @@ def token_of(live: Live, who: str) -> str:
     url = live.env["EVEREST_AIRFLOW_URL"] + "/auth/token"
     answer = httpx.post(url, json={"username": who, "password": password}, trust_env=False, timeout=30)
     return str(answer.json()["access_token"])
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Any]:
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    if program is None:
-        pytest.fail("no Chromium: install the Debian package chromium")
-    with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
