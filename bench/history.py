@@ -22,6 +22,8 @@ from everest.store import database as store
 
 ROWS, SMOKE_ROWS = 5_000_000, 2_000
 ROWS_PER_INSERT = 250_000
+# Beyond the ids of the documents that are posted beside them.
+FIRST_ID = 1_000_000_000
 PAIRS = 7
 QUERIES = store.load_queries(Path(__file__).with_name("history.sql"))
 
@@ -67,7 +69,7 @@ def fill(url: MysqlUrl, rows: int, items: int) -> None:
             keys = list(QUERIES.keys_of(conn, table_name=table))
             _alter(conn, table, [f"DROP KEY {key['name']}" for key in keys])
             for first in range(1, rows + 1, ROWS_PER_INSERT):
-                part = {"first": first, "last": min(first + ROWS_PER_INSERT, rows + 1)}
+                part = {"first": first, "last": min(first + ROWS_PER_INSERT, rows + 1), "first_id": FIRST_ID}
                 with store.transaction(conn):
                     if table == "jurnal":
                         QUERIES.entries(conn, **part)
