@@ -140,26 +140,38 @@ SELECT JSON_UNQUOTE(JSON_EXTRACT(problems, '$[0].pesan')) AS one, JSON_UNQUOTE(J
 FROM posting_attempts
 WHERE transaksi_id = :transaksi_id AND problems IS NOT NULL;
 
--- name: movements_since(codes, snapshot_utc, snapshot_foreign, foreign_second, earliest)
--- Stock-card rows of these warehouses entered after a count was frozen. Our own rows are UTC, those of other programs
--- stand in their zone, so the instant comes in both; `earliest` bounds the index range. A row of ours is stamped when
--- it is written and seen when its posting commits, whose last words are those of its job: a posting that ended after
--- the snapshot was not seen by it. A row without fractions was stamped by a clock of whole seconds, somewhere in its.
+-- name: movements_since(header_id, codes, snapshot_utc, snapshot_foreign, foreign_second, entered_from, earliest)
+-- Stock-card rows of these warehouses and of the items of this document, entered after its count was frozen. Our own rows
+-- are UTC, those of other programs stand in their zone, so the instant comes in both; `entered_from` bounds the index
+-- range. A row without fractions was stamped by a clock of whole seconds, somewhere in its. Second part: a row of ours is
+-- stamped when it is written and seen when its posting commits, whose last words are those of its job: a posting that
+-- ended after the snapshot was not seen by it; it began after `earliest`. An older column of
+-- whole seconds may have rounded its stamp down.
+-- STRAIGHT_JOIN: what was entered since is little and comes first; the items are made ready for the first such row only.
 SELECT k.id, k.kode_barang, k.lot, k.gudang_kode, k.nomer_nota,
        (k.posting_id IS NOT NULL OR k.sumber = 'OPNAME'
         OR EXISTS (SELECT 1 FROM so_headers_staging h WHERE h.nomer_nota = k.nomer_nota)) AS is_opname,
        k.tanggal_wib, k.created_at, k.sumber, k.masuk, k.keluar
 FROM kartu_stok k
+STRAIGHT_JOIN (SELECT DISTINCT d.kode_barang FROM so_details_staging d WHERE d.header_id = :header_id) counted
+    ON counted.kode_barang = k.kode_barang
 WHERE k.gudang_kode IN :codes
-  AND k.created_at > :earliest
-  AND ((k.posting_id IS NOT NULL
-        AND (k.created_at > :snapshot_utc
-             OR EXISTS (SELECT 1 FROM posting_sets p JOIN rabbit_publish_shadow s ON s.id = p.shadow_id
-                        WHERE p.id = k.posting_id AND s.worker_status = 'COMPLETED' AND s.worker_at > :snapshot_utc)))
+  AND k.created_at >= :entered_from
+  AND ((k.posting_id IS NOT NULL AND k.created_at > :snapshot_utc)
        OR (k.posting_id IS NULL
            AND (k.created_at > :snapshot_foreign
                 OR (k.created_at = :foreign_second AND k.created_at < :snapshot_foreign))))
-ORDER BY k.id;
+UNION ALL
+SELECT k.id, k.kode_barang, k.lot, k.gudang_kode, k.nomer_nota, 1, k.tanggal_wib, k.created_at, k.sumber, k.masuk, k.keluar
+FROM rabbit_publish_shadow s
+STRAIGHT_JOIN posting_sets p ON p.transaksi_id = s.transaksi_id AND p.shadow_id = s.id
+STRAIGHT_JOIN kartu_stok k ON k.posting_id = p.id
+STRAIGHT_JOIN (SELECT DISTINCT d.kode_barang FROM so_details_staging d WHERE d.header_id = :header_id) counted
+    ON counted.kode_barang = k.kode_barang
+WHERE s.worker_status = 'COMPLETED' AND s.worker_at > :snapshot_utc
+  AND p.created_at > :earliest AND p.created_at <= :snapshot_utc + INTERVAL 1 SECOND
+  AND k.created_at <= :snapshot_utc AND k.gudang_kode IN :codes
+ORDER BY id;
 
 -- name: hold_accounting_document(transaksi_id)^
 -- The accounting document as it stands, unchanged until the transaction ends: the posting refers to it.

@@ -124,7 +124,7 @@ def checked(
         *counted.variance.problems,
     ]
     period_problems = document.period_problems(header, books.closed_periods(periods))
-    movements = books.movements_since(header.snapshot_at, warehouses)
+    movements = books.movements_since(header, warehouses)
     stale = freshness.stale_problems(header, lines, movements)
     problems = [*data_problems, *period_problems, *stale]
     if data_problems:
@@ -188,7 +188,7 @@ def _undisturbed(
         not freshness.future_problems(header, now, books.known(header))
         and document.still_valid(header, references, summary.warehouses, summary.has_free_variance)
         and not document.period_problems(header, books.closed_periods(periods))
-        and freshness.are_daily_business(header, books.movements_since(header.snapshot_at, warehouses))
+        and freshness.are_daily_business(header, books.movements_since(header, warehouses))
         and limits.are_kept(summary.total, summary.largest, *policy)
     )
     nothing = Surprise(input_hash, (), (), None, None, summary.surplus, summary.shortage)

@@ -170,16 +170,19 @@ class MysqlBooks:
         # A row whose default wrote it has the zone of that session; the later of the two readings accuses nobody.
         return Known(max(at.replace(tzinfo=zone).astimezone(UTC) for zone in (UTC, self._settings.foreign_zone)))
 
-    def movements_since(self, snapshot_at: datetime, warehouses: Iterable[str]) -> DataFrame:
-        utc = _naive(snapshot_at)
-        foreign = snapshot_at.astimezone(self._settings.foreign_zone).replace(tzinfo=None)
+    def movements_since(self, header: Header, warehouses: Iterable[str]) -> DataFrame:
+        utc = _naive(header.snapshot_at)
+        foreign = header.snapshot_at.astimezone(self._settings.foreign_zone).replace(tzinfo=None)
+        foreign_second = foreign.replace(microsecond=0)
         rows = _ROWS.movements_since_cursor(
             self._conn,
+            header_id=header.header_id,
             codes=sorted(set(warehouses)),
             snapshot_utc=utc,
             snapshot_foreign=foreign,
-            foreign_second=foreign.replace(microsecond=0),
-            earliest=min(utc, foreign) - LONGEST_POSTING,
+            foreign_second=foreign_second,
+            entered_from=min(utc, foreign_second),
+            earliest=utc - LONGEST_POSTING,
         )
         return frame_of(_all(rows), MOVEMENT_COLUMNS)
 
