@@ -177,6 +177,10 @@ ORDER BY id;
 -- The accounting document as it stands, unchanged until the transaction ends: the posting refers to it.
 SELECT nomer_nota, jenis, tanggal_wib, gudang_kode FROM transaksi WHERE id = :transaksi_id LOCK IN SHARE MODE;
 
+-- name: accounting_document(transaksi_id)^
+-- The same, for whoever only looks.
+SELECT nomer_nota, jenis, tanggal_wib, gudang_kode FROM transaksi WHERE id = :transaksi_id;
+
 -- name: lock_accounting_document(transaksi_id)^
 -- The same, before it is written over.
 SELECT nomer_nota, jenis, tanggal_wib, gudang_kode FROM transaksi WHERE id = :transaksi_id FOR UPDATE;

@@ -1,20 +1,11 @@
--- What a preview reads of the transaction that it rolls back, and what posted books hold.
+-- What a preview shows beside the rows that it was told of.
 
--- name: bound_lock_waits(seconds)!
--- Whoever only looks does not queue behind a posting at work.
-SET SESSION innodb_lock_wait_timeout = :seconds;
+-- name: account_names(codes)
+-- What accounts are called.
+SELECT kode_akun, nama FROM akun WHERE kode_akun IN :codes;
 
--- name: journal_of_posting(posting_id)
--- The journal of one posting, with the names of its accounts.
-SELECT j.urutan, j.tanggal_wib, j.kode_akun, COALESCE(a.nama, '') AS nama_akun, j.keterangan, j.debet, j.kredit
-FROM jurnal j
-LEFT JOIN akun a ON a.kode_akun = j.kode_akun
-WHERE j.posting_id = :posting_id
-ORDER BY j.urutan, j.id;
-
--- name: stock_card_of_posting(posting_id)
--- The stock card of one posting, in line order.
-SELECT kode_barang, lot, gudang_kode, tanggal_wib, masuk, keluar, harga_pokok, nilai
-FROM kartu_stok
-WHERE posting_id = :posting_id
-ORDER BY id;
+-- name: posted_at(posting_id)$
+-- The posting instant (WIB) of what was posted; NULL where it has no rows.
+SELECT COALESCE(
+    (SELECT MIN(tanggal_wib) FROM jurnal WHERE posting_id = :posting_id),
+    (SELECT MIN(tanggal_wib) FROM kartu_stok WHERE posting_id = :posting_id));

@@ -35,6 +35,13 @@ WHERE p.id = :posting_id AND t.gudang_kode IS NOT NULL;
 -- The journal rows of a posting.
 SELECT urutan, kode_akun, keterangan, debet, kredit FROM jurnal WHERE posting_id = :posting_id ORDER BY urutan;
 
+-- name: stock_card(posting_id)
+-- The stock-card rows of a posting, in line order.
+SELECT kode_barang, lot, gudang_kode, masuk, keluar, harga_pokok, nilai
+FROM kartu_stok
+WHERE posting_id = :posting_id
+ORDER BY id;
+
 -- name: insert_posting(transaksi_id, nomer_nota, membalik_id, shadow_id, dag_run_id, input_hash, total, baris_selisih)!
 -- One reversal per posting: a second one is a duplicate key, whoever was first.
 INSERT INTO posting_sets

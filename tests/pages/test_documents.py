@@ -148,22 +148,6 @@ def test_the_history_says_what_changed_from_one_attempt_to_the_next(browser: Be,
     assert "belum dicoba" in page and "BRG-LAMA" in page and "BRG-A" in page
 
 
-def test_where_the_account_may_not_write_books_a_preview_says_what_can_be_done(
-    browser: Be, connection: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from everest.errors import DatabaseError
-    from everest.pages import documents
-
-    def refused(*args: object) -> None:
-        raise DatabaseError("INSERT command denied", 1142)
-
-    monkeypatch.setattr(documents.preview, "preview", refused)
-    document = builders.document(connection, lines=[builders.Line("BRG-A", "10", None)])
-    answer = browser("finance").submit(f"/documents/{document.shadow_id}/preview")
-    assert answer.status_code == 200 and "denied" not in answer.text
-    assert f"python -m everest preview &#39;#{document.shadow_id}&#39;" in answer.text and "qty_fisik" in answer.text
-
-
 def test_a_second_rerun_is_a_conflict_and_changes_nothing(browser: Be, connection: Any) -> None:
     document = failed(connection)
     client = browser("finance")

@@ -108,7 +108,7 @@ def test_every_address_takes_hostile_parameters(browser: Be, connection: Any, na
     client = browser("engineer")
     paths = {route.path for method, route in doors() if method == "GET" and "{" not in route.path}
     one = f"/documents/{document.shadow_id}"
-    paths |= {one, f"{one}?tab=lines", f"{one}?tab=card", "/reports?report=variance&gudang_kode=GD-A"}
+    paths |= {one, f"{one}?tab=lines", f"{one}?tab=card", f"{one}/preview", "/reports?report=variance&gudang_kode=GD-A"}
     for path in sorted(paths - {"/submit/template.csv"}):
         for query in queries(name, path):
             answer = client.get(path + ("&" if "?" in path else "?") + query)
@@ -211,7 +211,11 @@ def test_what_rows_hold_is_text_on_every_page_and_in_every_file(browser: Be, con
         "/drafts",
         "/reports?since=",
     ]
-    for path in [*paths, *(f"{one}?tab={tab}" for tab in ("summary", "lines", "journal", "card", "history"))]:
+    for path in [
+        *paths,
+        *(f"{one}?tab={tab}" for tab in ("summary", "lines", "journal", "card", "history")),
+        f"{one}/preview",
+    ]:
         answer = client.get(path)
         assert answer.status_code == 200 and flaws(answer.text) == [], path
     answer = client.get(f"{one}/lines.csv")

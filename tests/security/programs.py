@@ -16,7 +16,7 @@ PROGRAMS = ("consumer", "relay", "reconciler", "tasks", "pages", "operator", "re
 
 _ENGINE = {"tasks", "reconciler", "pages", "operator"}
 _PEOPLE = {"pages", "operator"}
-_POSTING = {"tasks", "operator"}  # the operator by `everest post` and `preview`
+_POSTING = {"tasks", "operator"}  # the operator by `everest post`
 
 _FILES: dict[str, set[str]] = {
     "approvals": _PEOPLE,
@@ -26,7 +26,7 @@ _FILES: dict[str, set[str]] = {
     "books": _POSTING,
     "intake": _PEOPLE,
     "metrics": {"reconciler"},
-    "preview": _POSTING,
+    "preview": _PEOPLE,
     "corrections": {"pages"},
     "drafts": {"pages"},
     "pages_documents": {"pages"},
@@ -85,6 +85,32 @@ _RELAY = {
 _RECORDING = {"document_by_transaksi", "lines", "insert_attempt"}
 # What a correction looks at, under the lock of the header.
 _CORRECTING = {"lock_document", "document_by_transaksi", "posting_of", "lines", "insert_attempt"}
+# What a preview looks at, without a lock.
+_LOOKING_AHEAD = {
+    "accounting_document",
+    "accounts",
+    "announced_at",
+    "closed_periods",
+    "correctors",
+    "document_by_transaksi",
+    "job_of_older_system",
+    "journal_leftovers",
+    "last_answer",
+    "limits",
+    "line_digests",
+    "lines",
+    "movements_since",
+    "nota_of_job",
+    "number_stands",
+    "posting_of",
+    "stock_card_leftovers",
+    "told_before",
+    "type_of_numbers",
+    "values_of",
+    "warehouse_accounts",
+    "warehouses",
+}
+_LOOKING_BACK = {"posting", "reversal_of", "warehouses", "journal", "stock_card"}
 _PURGE = "purge_"
 # What the pages do to have a posting reversed; the reversal itself is a task's.
 _ASKING_FOR_REVERSAL = {"posting", "lock_namesakes", "reversal_of", "requests", "warehouse_of", "nota_is_taken"}
@@ -119,11 +145,11 @@ def programs_of(path: Path, name: str) -> set[str]:
     programs = set(_FILES.get(path.stem, set()))
     if path.stem == "workflow_views" and (name.startswith(_PURGE) or name in ("purgeable", "claim_purgeable")):
         return {"operator"}
-    if path.stem == "reversal" and name in _ASKING_FOR_REVERSAL:
+    if path.stem == "reversal" and name in _ASKING_FOR_REVERSAL | _LOOKING_BACK:
         programs |= {"pages"}
     if path.stem == "books" and name in _RECORDING:
         programs |= {"reconciler", "pages"}
-    if path.stem == "books" and name in _CORRECTING:
+    if path.stem == "books" and name in _CORRECTING | _LOOKING_AHEAD:
         programs |= {"pages"}
     return programs
 

@@ -60,7 +60,8 @@ def _is_posted(job: Job) -> bool:
 
 
 def _tell_posted(database: Database, job: Job, as_json: bool) -> None:
-    found = preview(database.transaction, f"#{job.shadow_id}")
+    with database.snapshot() as tx:
+        found = preview(tx, f"#{job.shadow_id}")
     if found.outcome is not Outcome.POSTED_ALREADY:
         raise Conflict(f"{job.nomer_nota} is COMPLETED and is not run again: {found.message}; 0 rows would change")
     message = f"{job.nomer_nota} is COMPLETED: {found.message}"

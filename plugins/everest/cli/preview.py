@@ -34,12 +34,12 @@ _WORDS = {
 def preview(ctx: click.Context, nota: str, show_all: bool, as_json: bool) -> None:
     """Show what posting the document NOTA (or #JOB) would do: journal, stock card, problems, warnings.
 
-    The three steps of a posting run on it, in one transaction that is rolled back: nothing changes, whatever the
-    document's status. Meanwhile postings of the same warehouse wait, for seconds at most. Exit code 1: it would be
-    refused; the reasons are printed.
+    The three steps of a posting run on it, and what they write stays in memory: nothing changes, whatever the
+    document's status, and no posting waits meanwhile. A draft has no job; its page previews it. Exit code 1: it would
+    be refused; the reasons are printed.
     """
-    with closing(bootstrap.database()) as database:
-        found = previewed(database.transaction, nota)
+    with closing(bootstrap.database()) as database, database.snapshot() as tx:
+        found = previewed(tx, nota)
     if as_json:
         output.print_json(found.as_json())
     else:
@@ -54,6 +54,8 @@ def _print(found: Preview, show_all: bool) -> None:
         f"{escape(output.plain(found.nomer_nota))} (job #{found.shadow_id}, {output.styled(found.worker_status)})"
         f" {_WORDS[found.outcome]}: {found.code} {escape(output.plain(found.message))}"
     )
+    if found.is_authorised_first:
+        console.print("as if another person authorised the corrected lines now")
     if found.tanggal_wib is not None:
         console.print(f"dated {found.tanggal_wib} WIB; {found.rows_changed} rows of the books change")
     for warning in found.warnings:

@@ -64,13 +64,19 @@ def journal_rows(nota: str, surplus: Decimal, shortage: Decimal, accounts: Accou
     return tuple(rows)
 
 
-def check_balanced(rows: Iterable[JournalRow]) -> Decimal:
-    """The total of either side, in rupiah. Raises Unbalanced unless debits equal credits exactly; no tolerance."""
+def sides(rows: Iterable[JournalRow]) -> tuple[Decimal, Decimal]:
+    """(debits, credits) of the rows, in rupiah."""
     debit = credit = ZERO_MONEY
     with localcontext(MONEY_CONTEXT):
         for row in rows:
             debit += row.debet
             credit += row.kredit
+    return debit, credit
+
+
+def check_balanced(rows: Iterable[JournalRow]) -> Decimal:
+    """The total of either side, in rupiah. Raises Unbalanced unless debits equal credits exactly; no tolerance."""
+    debit, credit = sides(rows)
     if debit != credit:
         raise Unbalanced(f"debits {debit} are not credits {credit}")
     return debit

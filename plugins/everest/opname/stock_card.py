@@ -11,7 +11,7 @@ from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, NamedTuple
 
 from everest.opname.amounts import MONEY_CONTEXT, ZERO_MONEY
-from everest.opname.journal import JournalRow, Unbalanced
+from everest.opname.journal import JournalRow, Unbalanced, sides
 from everest.opname.lines import columns
 
 if TYPE_CHECKING:
@@ -52,6 +52,12 @@ def card_rows(variance_frame: DataFrame) -> list[CardRow]:
         ]
 
 
+def mirrored_card(rows: Iterable[CardRow]) -> list[CardRow]:
+    """The movements backwards, in their order: in and out swapped, the value negated, at the same cost."""
+    with localcontext(MONEY_CONTEXT):
+        return [row._replace(masuk=row.keluar, keluar=row.masuk, nilai=ZERO_MONEY - row.nilai) for row in rows]
+
+
 def card_totals(values: Iterable[Decimal]) -> CardTotals:
     """From the signed values of the rows."""
     masuk = keluar = ZERO_MONEY
@@ -67,10 +73,7 @@ def card_totals(values: Iterable[Decimal]) -> CardTotals:
 def check_agreement(rows: Iterable[JournalRow], totals: CardTotals, inventory_account: str) -> None:
     """Raises Unbalanced unless the journal moves the inventory account by exactly what the stock card says,
     debits by the positive values and credits by the negative ones."""
-    inventory = [row for row in rows if row.kode_akun == inventory_account]
-    with localcontext(MONEY_CONTEXT):
-        debit = sum((row.debet for row in inventory), ZERO_MONEY)
-        credit = sum((row.kredit for row in inventory), ZERO_MONEY)
+    debit, credit = sides(row for row in rows if row.kode_akun == inventory_account)
     if (debit, credit) != totals:
         raise Unbalanced(
             f"the journal moves inventory {inventory_account} by {debit} / {credit},"

@@ -34,11 +34,11 @@ def of_document(tx: UnitOfWork, doc: dict[str, Any], who: Person) -> Actions:
     is_posted = doc["posting_id"] is not None and doc["posting_jenis"] == "POSTING"
     undoing = reversal.standing(tx, doc["posting_id"]) if is_posted else None
     correction = corrections.waiting(tx, doc["transaksi_id"]) if doc["worker_status"] == "FAILED" else None
-    if not who.may(Permission.ACT):
-        return Actions(frozenset(), {}, undoing, correction)
     asked: dict[str, str | None] = {}
     if doc["worker_status"] in CAN_BE_PREVIEWED:
-        asked["preview"] = None
+        asked["preview"] = None  # whoever sees the document may look
+    if not who.may(Permission.ACT):
+        return Actions(frozenset(asked), {}, undoing, correction)
     if correction is not None:
         asked["authorise"] = corrections.objection(tx, correction, who.name)
     elif doc["worker_status"] == "FAILED":

@@ -13,6 +13,7 @@ from everest.pages import (
     documents,
     drafts,
     health,
+    previews,
     reports,
     submit,
     view,
@@ -38,6 +39,7 @@ def create_app(settings: PageSettings, login: Login) -> FastAPI:
         router,
         correct.router,  # before the files of a document, whose path takes any name
         documents.router,
+        previews.router,
         submit.router,
         drafts.router,
         reports.router,

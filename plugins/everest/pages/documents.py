@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -13,9 +12,7 @@ from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
-from everest import approvals, preview, reports, reversal
-from everest.errors import DatabaseError
-from everest.opname.count import check_document
+from everest import approvals, reports, reversal
 from everest.pages import actions, document_tabs, downloads, lists, params, store, view
 from everest.pages.access import Permission, Person
 from everest.pages.guard import GuardedRoute, form, needs, person
@@ -31,10 +28,6 @@ router = APIRouter(route_class=GuardedRoute)
 STATUSES = ("PENDING", "PROCESSING", "WAITING", "FAILED", "COMPLETED", "CANCELLED")
 FILTERS = ("status", "stuck", "nota", "gudang", "since", "until", "min", "max")
 PAGE = 50
-PROBLEMS_SHOWN = document_tabs.PROBLEMS_SHOWN
-NO_RIGHTS = frozenset({1142, 1143})
-"""A preview writes before it rolls back; the pages' own account (sql/grants.sql) may not write the books."""
-PREVIEW_CARDS = 200
 MAX_REASON = 500
 
 TABS = tuple(document_tabs.TABS)
@@ -202,35 +195,6 @@ def rerun(request: Request, shadow_id: int) -> Response:
         visible(tx, person(request), shadow_id)
         shadow.rerun(tx.conn, shadow_id, person(request).name, reason)
     return view.back(request, f"/documents/{shadow_id}", "rerun")
-
-
-@router.post("/documents/{shadow_id}/preview")
-@needs(Permission.ACT)
-def look_ahead(request: Request, shadow_id: int) -> Response:
-    """What posting it would do now. A POST, because it takes a posting's locks; nothing stays of it."""
-    with closing(store.database(request)) as found:
-        with found.transaction() as tx:
-            doc = visible(tx, person(request), shadow_id)
-        try:
-            told = preview.preview(found.transaction, f"#{shadow_id}")
-        except DatabaseError as refused:
-            if refused.number not in NO_RIGHTS:
-                raise
-            with found.transaction() as tx:
-                return _instead_of_a_preview(request, tx, doc)
-    return view.page(request, "preview.html", doc=doc, told=told, cards_shown=PREVIEW_CARDS)
-
-
-def _instead_of_a_preview(request: Request, tx: UnitOfWork, doc: dict[str, Any]) -> Response:
-    """What an account that only reads the books can tell about a posting to come: what the rules of posting object to.
-    Who may write them gets the whole preview from the command that is named here."""
-    header = tx.books.document(doc["transaksi_id"])
-    problems = [] if header is None else check_document(tx.books, header, tx.books.lines(header))
-    command = f"python -m everest preview '#{doc['shadow_id']}'"
-    shown = problems[:PROBLEMS_SHOWN]
-    return view.page(
-        request, "preview_instead.html", doc=doc, command=command, problems=shown, total=len(problems), header=header
-    )
 
 
 @router.post("/documents/{shadow_id}/reverse")

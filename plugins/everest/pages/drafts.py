@@ -55,7 +55,7 @@ def draft(request: Request, transaksi_id: int) -> Response:
     sort = params.choice(request, "sort", SORTS) or "line"
     only_variance = params.choice(request, "variance", ("1",)) is not None
     with store.transaction(request) as tx:
-        found = _visible(tx, who, transaksi_id)
+        found = visible(tx, who, transaksi_id)
         wanted = {
             "header_id": found["id"],
             "search": params.containing(params.text(request, "search")),
@@ -112,7 +112,7 @@ def withdraw(request: Request, transaksi_id: int) -> Response:
     return view.back(request, "/drafts", "withdrawn")
 
 
-def _visible(tx: UnitOfWork, who: Person, transaksi_id: int) -> dict[str, Any]:
+def visible(tx: UnitOfWork, who: Person, transaksi_id: int) -> dict[str, Any]:
     """What somebody may not see does not exist for them. Raises HTTPException 404."""
     found: dict[str, Any] | None = drafts.QUERIES.draft(tx.conn, transaksi_id=transaksi_id)
     if found is None or not (who.may(Permission.READ) or found["dibuat_oleh"] == who.name):

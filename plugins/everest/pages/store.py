@@ -17,9 +17,16 @@ ANSWER_WITHIN = timedelta(minutes=2)
 
 
 def database(request: Request) -> Database:
-    """For what opens transactions of its own; the caller closes it."""
+    """For what opens several transactions; the caller closes it."""
     settings: PageSettings = request.app.state.settings
     return bootstrap.database(settings.mysql, settings.site, ANSWER_WITHIN)
+
+
+@contextmanager
+def snapshot(request: Request) -> Iterator[UnitOfWork]:
+    """Everything read inside is of one moment; nothing is written and no row locked."""
+    with closing(database(request)) as found, found.snapshot() as tx:
+        yield tx
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Reversals in MySQL: the domain's port on one open transaction, and the requests that stand for them.
 
-Thousands of stock-card rows are mirrored by the database itself; they never travel.
+Thousands of stock-card rows are mirrored by the database itself; they travel only to whoever looks at them.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from datetime import datetime
 from everest.opname.journal import JournalRow
 from everest.opname.ports import PostingSet
 from everest.opname.reversal import NEVER_CUT
+from everest.opname.stock_card import CardRow
+from everest.store.book_reader import every_row
 from everest.store.database import Connection, last_insert_id, load_queries, typed_errors
 
 _QUERIES = load_queries("reversal")
+_ROWS = load_queries("reversal", as_tuples=True)
 
 MAX_NAMED = 5
 
@@ -36,8 +39,8 @@ class Request:
     alasan: str
 
 
-class MysqlReversals:
-    """Implements `everest.opname.ports.Reversals`; the caller owns the transaction."""
+class ReversalReader:
+    """What stands in the books of postings and their reversals, and who asked for one: no lock, no write."""
 
     def __init__(self, conn: Connection) -> None:
         self._conn = conn
@@ -45,12 +48,6 @@ class MysqlReversals:
     def posting(self, posting_id: int) -> PostingSet | None:
         row = _QUERIES.posting(self._conn, posting_id=posting_id)
         return None if row is None else PostingSet(**row)
-
-    def lock_namesakes(self, nomer_nota: str) -> None:
-        """One request at a time for a posting, and for all others whose reversal could get the same nota."""
-        beginning = nomer_nota[:NEVER_CUT].replace("!", "!!").replace("%", "!%").replace("_", "!_")
-        any_end = "%" if len(nomer_nota) > NEVER_CUT else ""
-        list(_QUERIES.lock_namesakes(self._conn, notas=beginning + any_end))
 
     def reversal_of(self, posting_id: int) -> PostingSet | None:
         row = _QUERIES.reversal_of(self._conn, posting_id=posting_id)
@@ -61,6 +58,31 @@ class MysqlReversals:
 
     def journal(self, posting_id: int) -> tuple[JournalRow, ...]:
         return tuple(JournalRow(**row) for row in _QUERIES.journal(self._conn, posting_id=posting_id))
+
+    def stock_card(self, posting_id: int) -> list[CardRow]:
+        """The movements of a posting, in line order."""
+        return [CardRow(*row) for row in every_row(_ROWS.stock_card_cursor(self._conn, posting_id=posting_id))]
+
+    def requests(self, posting_id: int) -> list[Request]:
+        """Newest first; cancelled ones included."""
+        return [Request(**row) for row in _QUERIES.requests(self._conn, keys=f"{posting_id}-%")]
+
+    def warehouse_of(self, transaksi_id: int) -> str | None:
+        found: str | None = _QUERIES.warehouse_of(self._conn, transaksi_id=transaksi_id)
+        return found
+
+    def nota_is_taken(self, nomer_nota: str) -> bool:
+        return bool(_QUERIES.nota_is_taken(self._conn, nomer_nota=nomer_nota))
+
+
+class MysqlReversals(ReversalReader):
+    """Implements `everest.opname.ports.Reversals`; the caller owns the transaction."""
+
+    def lock_namesakes(self, nomer_nota: str) -> None:
+        """One request at a time for a posting, and for all others whose reversal could get the same nota."""
+        beginning = nomer_nota[:NEVER_CUT].replace("!", "!!").replace("%", "!%").replace("_", "!_")
+        any_end = "%" if len(nomer_nota) > NEVER_CUT else ""
+        list(_QUERIES.lock_namesakes(self._conn, notas=beginning + any_end))
 
     def insert_posting(
         self,
@@ -121,16 +143,3 @@ class MysqlReversals:
             for row in _QUERIES.stock_left(self._conn, **pair)
         ]
         return left[:MAX_NAMED]
-
-    # ------------------------------------------------------------------------------------------------ requests
-
-    def requests(self, posting_id: int) -> list[Request]:
-        """Newest first; cancelled ones included."""
-        return [Request(**row) for row in _QUERIES.requests(self._conn, keys=f"{posting_id}-%")]
-
-    def warehouse_of(self, transaksi_id: int) -> str | None:
-        found: str | None = _QUERIES.warehouse_of(self._conn, transaksi_id=transaksi_id)
-        return found
-
-    def nota_is_taken(self, nomer_nota: str) -> bool:
-        return bool(_QUERIES.nota_is_taken(self._conn, nomer_nota=nomer_nota))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -11,7 +11,7 @@ from functools import cached_property
 from everest.errors import EverestError, TransientDatabaseError
 from everest.settings import Settings
 from everest.store.books import MysqlBooks
-from everest.store.database import Connection, transaction, typed_errors
+from everest.store.database import Connection, snapshot, transaction, typed_errors
 from everest.store.reversals import MysqlReversals
 from everest.store.runs import MysqlRunStore
 
@@ -61,13 +61,20 @@ class Database:
         self._settings = settings
         self._conn: Connection | None = None
 
+    def transaction(self) -> AbstractContextManager[UnitOfWork]:
+        return self._opened(transaction)
+
+    def snapshot(self) -> AbstractContextManager[UnitOfWork]:
+        """For whoever only looks: everything is read of one moment, and the server refuses every write (1792)."""
+        return self._opened(snapshot)
+
     @contextmanager
-    def transaction(self) -> Iterator[UnitOfWork]:
+    def _opened(self, kind: Callable[[Connection], AbstractContextManager[Connection]]) -> Iterator[UnitOfWork]:
         if self._conn is None:
             self._conn = self._connect()
         conn = self._conn
         try:
-            with transaction(conn):
+            with kind(conn):
                 books = MysqlBooks(conn, self._settings)
                 yield UnitOfWork(conn, self._settings, MysqlRunStore(conn), books)
         except TransientDatabaseError:

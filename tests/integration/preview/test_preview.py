@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from everest import approvals
-from everest.errors import Conflict, DocumentMissing, TransientDatabaseError
+from everest.errors import Conflict, DatabaseError, DocumentMissing
 from everest.preview import Outcome, Preview, preview
 from everest.settings import MysqlUrl
 from everest.store import database as store
@@ -34,7 +35,8 @@ def checksums(conn: Any) -> dict[str, Any]:
 def look(walker: Walker, conn: Any, target: str) -> Preview:
     """A preview that was seen to change nothing."""
     before = checksums(conn)
-    found = preview(walker.database.transaction, target)
+    with walker.database.snapshot() as tx:
+        found = preview(tx, target)
     assert checksums(conn) == before
     return found
 
@@ -158,27 +160,48 @@ def test_what_an_older_system_posted_is_left_alone(walker: Walker, connection: A
     assert "sistem lama" in found.message
 
 
-def test_a_document_that_a_posting_holds_is_not_waited_for_long(
-    walker: Walker, connection: Any, database: MysqlUrl, monkeypatch: pytest.MonkeyPatch
+def test_nobody_waits_for_a_preview_and_a_preview_waits_for_nobody(
+    walker: Walker, connection: Any, database: MysqlUrl
 ) -> None:
-    monkeypatch.setattr("everest.preview.LOCK_WAIT_SECONDS", 1)
+    """A posting may hold every row that there is; and while a preview is open, nothing is locked for a posting."""
     document = builders.document(connection)
+    builders.period(connection, datetime.now(builders.WIB).strftime("%Y-%m"), "OPEN")
     with closing(store.connect(database)) as posting, posting.cursor() as cursor:
-        cursor.execute("SELECT id FROM so_headers_staging WHERE id = %s FOR UPDATE", (document.header_id,))
+        for table in ("so_headers_staging", "so_details_staging", "gudang", "periode_akuntansi", "akun", "transaksi"):
+            cursor.execute(f"SELECT * FROM {table} FOR UPDATE")
+        told = look(walker, connection, document.nomer_nota)
+        posting.rollback()
+        with walker.database.snapshot() as tx:
+            assert preview(tx, document.nomer_nota) == told
+            cursor.execute("SET SESSION innodb_lock_wait_timeout = 1")
+            cursor.execute("SELECT id FROM so_headers_staging FOR UPDATE")
+            cursor.execute("SELECT gudang_kode FROM gudang FOR UPDATE")
+            cursor.execute("UPDATE so_details_staging SET qty_fisik = 99")
+            posting.commit()
+            assert preview(tx, document.nomer_nota) == told, "one snapshot"
 
-        with pytest.raises(TransientDatabaseError):
-            preview(walker.database.transaction, document.nomer_nota)
-
-    assert look(walker, connection, document.nomer_nota).outcome is Outcome.POSTS
+    assert look(walker, connection, document.nomer_nota).total_debet > told.total_debet
 
 
-def test_a_posting_after_a_preview_waits_for_locks_as_long_as_ever(walker: Walker, connection: Any) -> None:
-    document = builders.document(connection)
-    preview(walker.database.transaction, document.nomer_nota)
+def test_the_server_itself_refuses_whatever_a_preview_would_write(walker: Walker) -> None:
+    with pytest.raises(DatabaseError) as refused, walker.database.snapshot() as tx, tx.conn.cursor() as cursor:
+        cursor.execute("DELETE FROM jurnal")
 
-    with walker.database.transaction() as tx, tx.conn.cursor() as cursor:
-        cursor.execute("SELECT @@innodb_lock_wait_timeout")
-        assert cursor.fetchone() == (store.LOCK_WAIT_SECONDS,)
+    assert refused.value.number == 1792
+
+
+def test_the_sums_of_a_preview_are_those_of_its_rows(walker: Walker, connection: Any) -> None:
+    found = look(walker, connection, builders.document(connection).nomer_nota)
+
+    assert [(row.kode_akun, row.nama_akun, str(row.debet), str(row.kredit)) for row in found.accounts] == [
+        (builders.PERSEDIAAN, "Persediaan barang", "3000.00", "5001.00"),
+        (builders.LABA_SELISIH, "Laba selisih persediaan", "0.00", "3000.00"),
+        (builders.RUGI_SELISIH, "Rugi selisih persediaan", "5001.00", "0.00"),
+    ]
+    assert found.card_totals == (found.accounts[0].debet, found.accounts[0].kredit)
+    assert found.total_debet == found.total_kredit == Decimal("8001.00")
+    told = found.as_json()
+    assert told["accounts"][0]["debet"] == "3000.00" and told["journal"][0]["nama_akun"] == "Persediaan barang"
 
 
 def test_a_preview_is_of_one_document_that_is_counted(walker: Walker, connection: Any) -> None:
@@ -188,8 +211,8 @@ def test_a_preview_is_of_one_document_that_is_counted(walker: Walker, connection
     connection.commit()
 
     for target, error in (("SO-1", Conflict), (f"#{job}", Conflict), ("SO-9", DocumentMissing)):
-        with pytest.raises(error):
-            preview(walker.database.transaction, target)
+        with pytest.raises(error), walker.database.snapshot() as tx:
+            preview(tx, target)
 
 
 def test_a_late_movement_shows_what_a_person_has_to_decide(walker: Walker, connection: Any) -> None:
