@@ -15,6 +15,9 @@ formula in a CSV of ours that was saved as a workbook."""
 SIGNIFICANT_DIGITS = 15
 """Every decimal of so many digits survives a double, and Excel shows and keeps no more."""
 
+DIGITS_OF_A_DOUBLE = 17
+"""A double is written with so many at most; more are digits that no spreadsheet holds."""
+
 LARGEST_EXPONENT = 300
 """Beyond it a double loses digits, or is none."""
 
@@ -29,6 +32,8 @@ _INSIDE = rf"(?='*(?:{_BLANK}|\")*{_SIGN})"
 _BEHIND = r"(?<=[,;\t\r\n])"
 _TO_GUARD = re.compile(f"^{_AT_START}|{_BEHIND}{_INSIDE}")
 _GUARD = re.compile(f"^'{_AT_START}|{_BEHIND}'{_INSIDE}")
+_STORED = re.compile(r"-?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?")
+_PLAIN = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 
 
 def guarded(text: str) -> str:
@@ -64,7 +69,22 @@ def decimal_of(double: float) -> Decimal | None:
     return value if significant_digits(value) <= SIGNIFICANT_DIGITS else None
 
 
+def typed_number(stored: str) -> str | None:
+    """The number that was typed into a cell, without an exponent, from what its file has for it; None where more than
+    15 significant digits stand there, or no number."""
+    if len(stored) <= SIGNIFICANT_DIGITS and _PLAIN.fullmatch(stored):
+        return stored  # so few digits survive the double in between
+    if not _STORED.fullmatch(stored) or _digits(stored) > DIGITS_OF_A_DOUBLE:
+        return None
+    value = decimal_of(float(stored))
+    return None if value is None else f"{value:f}"
+
+
 def significant_digits(value: Decimal) -> int:
     """Digits from the first to the last that is not zero: 0.0120 has two, 1200 has two."""
-    digits = "".join(map(str, value.as_tuple().digits)).strip("0")
-    return len(digits)
+    return _digits(str(value))
+
+
+def _digits(number: str) -> int:
+    mantissa = number.upper().partition("E")[0]
+    return len(mantissa.lstrip("-").replace(".", "").strip("0"))

@@ -7,9 +7,9 @@ over what must not get lost: a row or cell out of its order, digits beyond a dou
 
 from __future__ import annotations
 
-import re
 import warnings
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
@@ -25,6 +25,8 @@ from openpyxl.utils.cell import coordinate_to_tuple
 from openpyxl.utils.datetime import from_excel
 from openpyxl.xml.constants import ARC_CUSTOM, SHARED_STRINGS, SHEET_MAIN_NS
 
+from everest.intake import xlsx_columns
+from everest.intake.xlsx_columns import unescaped
 from everest.spreadsheets import TEXT_AS_IT_IS
 
 MAX_PART_BYTES = 8 * 1024 * 1024
@@ -35,7 +37,6 @@ MAX_ELEMENT_BYTES = 1024 * 1024
 
 MAX_TEXTS = 1_000_000
 _NS = f"{{{SHEET_MAIN_NS}}}"
-_ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 
 
 class BookFlaw(ValueError):
@@ -83,6 +84,19 @@ class Book:
     @property
     def sheets(self) -> list[Sheet]:
         return self._sheets
+
+    def plain(self, part: str) -> str | None:
+        """The XML of all rows, if the sheet is one that `xlsx_columns` may take apart."""
+        return self._reader.content(part, "worksheet", "sheetData")
+
+    @property
+    def texts(self) -> list[str]:
+        """What cells with a shared text point at."""
+        return self._reader.shared_strings
+
+    @property
+    def date_styles(self) -> set[int]:
+        return set(self._reader.wb._date_formats)
 
     def rows(self, part: str) -> Iterator[tuple[int, dict[int, Cell]]]:
         """Rows with their number on the sheet, from top to bottom; each its cells by column, from 1."""
@@ -135,7 +149,7 @@ class Book:
         kinds = {"str": "text", "b": "boolean", "e": "error", "d": "date"}
         if kind not in kinds:
             raise BookFlaw(f"buku kerja ini rusak: sel {element.get('r')} berjenis {kind!r}")
-        return Cell(kinds[kind], _unescaped(value) if kind == "str" else value)
+        return Cell(kinds[kind], unescaped(value) if kind == "str" else value)
 
     def _date(self, serial: str) -> str:
         try:
@@ -169,9 +183,22 @@ class _Package(ExcelReader):
         # The guard of the archive has seen every byte before this parser does.
         return any(one.get("name") == name for one in fromstring(self.archive.read(ARC_CUSTOM)))  # nosec B314
 
+    def content(self, part: str, root: str, container: str) -> str | None:
+        """`xlsx_columns.content_of` a part, None where it is too large, or broken."""
+        with suppress(zipfile.BadZipFile, zlib.error, EOFError, OSError, KeyError, NotImplementedError, RuntimeError):
+            if self.archive.getinfo(part).file_size <= xlsx_columns.MAX_BYTES:
+                with self.archive.open(part) as source:
+                    return xlsx_columns.content_of(source.read(), root, container, _guard())
+        return None
+
     def read_strings(self) -> None:
         part = cast(Any, self.package).find(SHARED_STRINGS)
         if part is None:
+            return
+        content = self.content(part.PartName[1:], "sst", "sst")
+        texts = None if content is None else xlsx_columns.shared_texts(content, MAX_TEXTS)
+        if texts is not None:
+            self.shared_strings = texts
             return
         with self.archive.open(part.PartName[1:]) as source:
             for element in _items(source, "sst", "si"):
@@ -243,12 +270,7 @@ def _guard() -> expat.XMLParserType:
 
 def _text(element: Element) -> str:
     """All runs of a text, without how Japanese would read it aloud."""
-    return _unescaped(cast(Any, Text).from_tree(element).content)
-
-
-def _unescaped(text: str | None) -> str:
-    """_x000D_ stands for a character, and _x005F_ for the underline of a text that only looks like that."""
-    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text or "")
+    return unescaped(cast(Any, Text).from_tree(element).content or "")
 
 
 def _flaw(error: Exception) -> BookFlaw:

@@ -7,7 +7,6 @@ Formulas are refused: the value beside one is what some program thought of it at
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -19,20 +18,16 @@ from everest.intake.header import HeaderReader
 from everest.intake.lines import REQUIRED_COLUMNS, read_line
 from everest.intake.submission import MAX_LINES, Line
 from everest.intake.xlsx_archive import archive_flaw
+from everest.intake.xlsx_columns import MAX_ROWS, plain_table
 from everest.opname.amounts import DecimalLocale
 from everest.opname.document import DECIMAL_COLUMNS
-from everest.spreadsheets import SIGNIFICANT_DIGITS, decimal_of, significant_digits, unguarded
+from everest.spreadsheets import SIGNIFICANT_DIGITS, typed_number, unguarded
 
 if TYPE_CHECKING:
-    from everest.intake.xlsx_book import Cell, Sheet
-
-MAX_ROWS = 1_048_576
-"""Of an Excel sheet; a file may claim any row number."""
+    from everest.intake.xlsx_book import Book, Cell, Sheet
 
 _NUMBER_COLUMNS = frozenset({*DECIMAL_COLUMNS, "transaksi_id"})
 _DATE_COLUMNS = frozenset({"tanggal_opname", "tanggal_posting", "snapshot_at"})
-_NUMBER = re.compile(r"-?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?")
-_DIGITS_OF_A_DOUBLE = 17
 _DIGITS = f"lebih dari {SIGNIFICANT_DIGITS} digit, lembar kerja tidak menyimpannya dengan tepat; tulis sebagai teks"
 
 
@@ -64,7 +59,7 @@ class XlsxReader:
             self._is_text_as_it_is = book.is_text_as_it_is
             sheet = self._chosen(book.sheets)
             if sheet is not None:
-                self._read_rows(book.rows(sheet.part), progress, stream)
+                self._read_sheet(book, sheet.part, progress, stream)
         except BookFlaw as flaw:
             self._say(str(flaw))
 
@@ -80,22 +75,55 @@ class XlsxReader:
             self._say("buku kerja ini tidak punya lembar yang terlihat")
         return visible[0] if visible else None
 
-    def _read_rows(self, rows: Iterable[tuple[int, Mapping[int, Cell]]], progress: Progress, stream: BinaryIO) -> None:
-        names: list[str | None] = []
+    def _read_sheet(self, book: Book, part: str, progress: Progress, stream: BinaryIO) -> None:
+        rows = book.rows(part)
+        first = next(rows, None)
+        if first is None:
+            self._say("baris pertama harus judul kolom; di sini tidak ada apa-apa")
+            return
+        number, titles = first
+        self.columns = self._named(number, titles) if self._is_on_the_sheet(number) else []
+        if self.columns and not self._take_at_once(book, part):
+            self._read_rows(rows, self.columns, progress, stream)
+
+    def _named(self, number: int, row: Mapping[int, Cell]) -> list[str | None]:
+        """The field of each column, None for one that is not used; empty when there is nothing to go on with."""
+        titled = [column for column, cell in row.items() if cell.text.strip()] if number == 1 else []
+        # One column beyond the limit is refused just like the last one of a sheet, 16,384.
+        last = min(max(titled, default=0), MAX_COLUMNS + 1)
+        titles = [row[column].text if column in row else "" for column in range(1, last + 1)]
+        return named_columns(titles, self._problems)
+
+    def _take_at_once(self, book: Book, part: str) -> bool:
+        """Whether the sheet is so plain that its columns could be taken whole; else nothing has happened."""
+        content = None if None in self.columns else book.plain(part)
+        may_be_guarded = not self._is_text_as_it_is
+        plain = content and plain_table(
+            content, self.columns, book.texts, book.date_styles, self._decimal, may_be_guarded
+        )
+        if not plain:
+            return False
+        self.lines, self.file_lines = plain.lines, plain.file_lines
+        for name, (baris, raw) in plain.header.items():
+            self._header.take(HEADER_BY_COLUMN[name], raw, baris, plain.file_lines[baris - 1])
+        return True
+
+    def _is_on_the_sheet(self, number: int) -> bool:
+        if number > MAX_ROWS:
+            self._say(f"buku kerja ini rusak: baris {number} tidak ada di lembar Excel")
+        return number <= MAX_ROWS
+
+    def _read_rows(
+        self,
+        rows: Iterable[tuple[int, Mapping[int, Cell]]],
+        names: list[str | None],
+        progress: Progress,
+        stream: BinaryIO,
+    ) -> None:
         baris = 0
         for number, row in rows:
-            if number > MAX_ROWS:
-                self._say(f"buku kerja ini rusak: baris {number} tidak ada di lembar Excel")
+            if not self._is_on_the_sheet(number):
                 return
-            if not names:
-                titled = [column for column, cell in row.items() if cell.text.strip()] if number == 1 else []
-                # One column beyond the limit is refused just like the last one of a sheet, 16,384.
-                last = min(max(titled, default=0), MAX_COLUMNS + 1)
-                titles = [row[column].text if column in row else "" for column in range(1, last + 1)]
-                names = self.columns = named_columns(titles, self._problems)
-                if not names:
-                    return
-                continue
             if not row:
                 continue
             baris += 1
@@ -106,9 +134,6 @@ class XlsxReader:
             self._read_row(row, names, baris, number)
             if baris % ROWS_PER_REPORT == 0:
                 progress(stream.tell())
-        if not names:
-            self._say("baris pertama harus judul kolom; di sini tidak ada apa-apa")
-
     def _read_row(self, row: Mapping[int, Cell], names: list[str | None], baris: int, number: int) -> None:
         said = len(self._problems)
         given: dict[str, Any] = dict.fromkeys(name for name in REQUIRED_COLUMNS if name in names)
@@ -176,13 +201,11 @@ def stored(name: str, cell: Cell, is_text_as_it_is: bool = False) -> str | None:
 
 
 def _number(stored: str) -> JsonNumber:
-    exact = None
-    # A double is written with 17 digits at most; more are digits that no spreadsheet holds.
-    if _NUMBER.fullmatch(stored) and significant_digits(Decimal(stored)) <= _DIGITS_OF_A_DOUBLE:
-        exact = decimal_of(float(stored))
-    if exact is None:
+    typed = typed_number(stored)
+    if typed is None:
         raise ValueError(f"{stored[:40]} {_DIGITS}")
-    return JsonNumber(f"{exact:.0f}" if exact == exact.to_integral_value() else f"{exact:f}")
+    exact = Decimal(typed)
+    return JsonNumber(f"{exact:.0f}" if exact == exact.to_integral_value() else f"{exact.normalize():f}")
 
 
 def _day(name: str, iso: str) -> str:
