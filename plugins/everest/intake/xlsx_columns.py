@@ -121,8 +121,8 @@ def plain_table(
         return None
     file_lines, stored = taken
     found: list[_Cells] = []
-    for column in stored:
-        cells = _cells(column, shared, date_styles)
+    for as_stored in stored:
+        cells = _cells(as_stored, shared, date_styles)
         if cells is None:
             return None
         found.append(cells)
@@ -136,7 +136,7 @@ def plain_table(
     header: dict[str, tuple[int, str]] = {}
     for name, cells in zip(names, found, strict=True):
         if name in DECIMAL_COLUMNS:
-            column = _numbers(name, cells, decimal)
+            column: Column | None = _numbers(name, cells, decimal)
         elif name is None or any(cells.are_numbers):
             return None
         elif name in Line._fields:

@@ -134,6 +134,7 @@ class XlsxReader:
             self._read_row(row, names, baris, number)
             if baris % ROWS_PER_REPORT == 0:
                 progress(stream.tell())
+
     def _read_row(self, row: Mapping[int, Cell], names: list[str | None], baris: int, number: int) -> None:
         said = len(self._problems)
         given: dict[str, Any] = dict.fromkeys(name for name in REQUIRED_COLUMNS if name in names)
