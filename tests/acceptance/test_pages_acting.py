@@ -19,7 +19,7 @@ from tests import builders
 from tests.acceptance.live import Live
 from tests.acceptance.test_approvals import surprising
 from tests.acceptance.test_flow import count
-from tests.acceptance.test_pages import PATIENCE_MS, chromium, open_as
+from tests.acceptance.test_pages import PATIENCE_MS, chromium, framed, open_as
 from tests.builders import Document, Line
 
 __all__ = ["chromium", "open_as"]
@@ -119,7 +119,9 @@ def test_finance_reruns_approves_reverses_replays_and_drops(live: Live, open_as:
         for shadow_id in (rerun.shadow_id, waiting.shadow_id, reversal):
             page.goto(f"/everest/documents/{shadow_id}")
             expect(page.locator("#state .badge.completed")).to_be_visible(timeout=PATIENCE_MS)
-        expect(page.locator("#summary")).to_contain_text(posted.nomer_nota)
+        expect(page.locator("#summary")).to_contain_text(posted.nomer_nota)  # a reversal names what it reverses
+        page.goto(f"/everest/documents/{posted.shadow_id}")
+        expect(page.locator("#summary")).to_contain_text(f"{posted.nomer_nota}-BALIK")
     for document in (first, second):
         assert live.wait_for(document.shadow_id, "COMPLETED", "FAILED")["worker_status"] == "COMPLETED"
     assert live.shadow(hopeless.shadow_id)["worker_status"] == "CANCELLED"
@@ -193,7 +195,7 @@ def test_who_made_a_document_has_no_buttons_to_decide_about_it(live: Live, open_
 
 
 def test_a_bar_leads_to_its_rows_and_the_files_add_up_to_the_screen(live: Live, open_as: Open) -> None:
-    """To the cent: what the table says, what the CSV file holds, and what the workbook holds."""
+    """In Airflow's frame, to the cent: what the table says, what the CSV file holds, and what the workbook holds."""
     gudang = f"GD-BAR-{secrets.token_hex(3)}"
     document = live.document(
         [Line(f"X-{gudang}", "10", "12.5", "1500.55"), Line(f"Y-{gudang}", "9", "2", "250.01")], gudang_kode=gudang
@@ -201,18 +203,18 @@ def test_a_bar_leads_to_its_rows_and_the_files_add_up_to_the_screen(live: Live, 
     live.publish(document.message)
     live.wait_for(document.shadow_id, "COMPLETED", "FAILED")
     with open_as("analyst") as page:
-        page.goto("/everest/reports?report=warehouse&since=")
-        page.locator("select[name=gudang_kode]").select_option(gudang)
-        page.locator("form.filters button[type=submit]").click()
-        page.locator(".chart a").first.click()
-        expect(page.locator("tbody")).to_contain_text(document.nomer_nota)
-        assert "report=variance" in page.url and gudang in page.url  # the view can be shared
-        shown = [one.strip() for one in page.locator("tfoot td").all_inner_texts()]
+        frame = framed(page, "reports?report=warehouse&since=")
+        frame.locator("select[name=gudang_kode]").select_option(gudang)
+        frame.locator("form.filters button[type=submit]").click()
+        frame.locator(".chart a").first.click()
+        expect(frame.locator("tbody")).to_contain_text(document.nomer_nota)
+        assert "report=variance" in frame.url and gudang in frame.url  # the view can be shared
+        shown = [one.strip() for one in frame.locator("tfoot td").all_inner_texts()]
         with page.expect_download() as began:
-            page.locator("a[download]", has_text="CSV").click()
+            frame.locator("a[download]", has_text="CSV").click()
         csv = began.value.path().read_text("utf-8-sig")
         with page.expect_download() as began:
-            page.locator("a[download]", has_text="Excel").click()
+            frame.locator("a[download]", has_text="Excel").click()
         sheet = openpyxl.load_workbook(io.BytesIO(began.value.path().read_bytes())).worksheets[0]
     amounts = {Decimal(re.sub(r"[^\d,-]", "", one).replace(",", ".")) for one in shown if one.startswith(("Rp", "-Rp"))}
     (sums,) = live.rows(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -13,6 +15,8 @@ from playwright.sync_api import expect
 from closing_example.workflow import MONTHLY_CLOSING
 from everest import bootstrap
 from everest.settings import MysqlUrl
+from everest.workflow.builder import workflow
+from everest.workflow.fields import Field
 from tests import builders
 from tests.pages.chromium import Open, address, chromium, open_as
 from tests.pages.test_refresh import waiting
@@ -62,6 +66,35 @@ def test_a_person_decides_about_the_closing_of_a_month(open_as: Open, connection
         ("reject", "kurang rinci"),
         ("approve", "cukup"),
     ]
+
+
+def test_a_person_fills_in_what_another_module_asks_for(
+    open_as: Open, world: MysqlWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The browser itself asks for what is missing; a number that is none is told at its field; then the run goes on."""
+    asked = [Field("usd", "number", "Kurs USD"), Field("pada", "date"), Field("bank", "choice", choices=("BI", "BCA"))]
+    rates = workflow("rates").wait_for_input("kurs", fields=asked, result_key="kurs").build()
+    monkeypatch.setattr(bootstrap, "deployed", lambda *named: rates)
+    run = world.begin(rates)
+    with open_as("finance") as page:
+        page.goto("/approvals")
+        form = page.locator(f"form[action$='/workflows/{run}/input']")
+        form.locator("[name='field.usd']").fill("mahal")
+        form.locator("button").click()
+        expect(page).to_have_url(re.compile("/approvals"))  # a date and a bank are missing
+        form.locator("[name='field.pada']").fill("2026-08-31")
+        form.locator("[name='field.bank']").select_option("BI")
+        form.locator("button").click()
+        expect(page.locator("[name='field.usd'][aria-invalid=true]")).to_be_visible()
+        page.locator("[name='field.usd']").fill("16250,50")
+        page.locator("[name='field.pada']").fill("2026-08-31")
+        page.locator("[name='field.bank']").select_option("BI")
+        page.locator(f"form[action$='/workflows/{run}/input'] button").click()
+        expect(page.locator(".notice")).to_be_visible()
+        world.pass_time(timedelta(minutes=1))
+        page.goto(f"/workflows/{run}")
+        expect(page.locator("#state .badge.completed")).to_be_visible()
+    assert world.state(run)["kurs"] == {"usd": Decimal("16250.50"), "pada": date(2026, 8, 31), "bank": "BI"}
 
 
 def test_a_document_is_rejected_with_a_reason_on_its_own_page(

@@ -81,7 +81,7 @@ def paths(database: MysqlUrl, connection: Any, browser: Be) -> list[str]:
         *(f"/documents/{one}" for one in (undone.shadow_id, refused.shadow_id, waits.shadow_id)),
         *(f"/documents/{refused.shadow_id}?tab={tab}" for tab in ("lines", "history")),
         f"/documents/{refused.shadow_id}/correct",
-        *(f"/documents/{one.shadow_id}/preview" for one in (posted, refused, waits)),
+        f"/documents/{waits.shadow_id}/preview",
         f"/documents/{asked.shadow_id}",
         "/submit",
         "/drafts",
