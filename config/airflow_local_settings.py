@@ -53,6 +53,13 @@ _PRELOADS = {"scheduler": _FOR_TASKS if _FORKS_TASKS else (), "celery": _FOR_TAS
 _preloaded = _PRELOADS.get(sys.argv[1] if len(sys.argv) > 1 else "", ())
 for _name in _preloaded:
     importlib.import_module(_name)
-if _preloaded is _FOR_TASKS:
+if _preloaded and _preloaded is _FOR_TASKS:
+    from airflow.sdk.listener import get_listener_manager
+
+    import airflow_shortcuts
+
+    airflow_shortcuts.apply()
+    # Each task would walk through plugins/ for listeners.
+    get_listener_manager()
     with suppress(EverestError):
         importlib.import_module(_WITH_SETTINGS)

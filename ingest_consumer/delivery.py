@@ -266,8 +266,13 @@ class Delivery:
             self._claimed_at = row.worker_at  # nothing has triggered the run yet, so nobody else wrote the row
         if not self._triggered:
             dag_id, run_id = self._run
-            ids = {"shadow_id": row.id, "workflow_id": row.workflow_id, "transaksi_id": row.transaksi_id}
-            conf = {key: value for key, value in ids.items() if value is not None} | {"n": row.n or message.n}
+            ids: dict[str, Any] = {
+                "shadow_id": row.id,
+                "workflow_id": row.workflow_id,
+                "transaksi_id": row.transaksi_id,
+            }
+            ids |= {"n": row.n or message.n, "nota": row.nomer_nota}  # the nota for the lines of the tasks' logs
+            conf = {key: value for key, value in ids.items() if value is not None}
             answer = self._means.api.trigger(dag_id, run_id, conf)
             self._triggered = True
             self._airflow_answered()

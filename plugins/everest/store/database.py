@@ -52,6 +52,11 @@ SESSION = (
     f" group_concat_max_len = {LONGEST_TEXT_BYTES}"
 )
 
+PREPARE = (
+    f"{SESSION}; SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;"
+    " SELECT @@sql_mode, @@character_set_client, @@default_storage_engine"
+)
+
 
 def connect(url: MysqlUrl, connect_timeout: int = 5, answer_within: timedelta | None = None) -> Connection:
     """A prepared connection.
@@ -96,13 +101,13 @@ def _tls(url: MysqlUrl) -> dict[str, Any]:
 def prepare(conn: Connection) -> Connection:
     """Brings a fresh connection, ours or the hook's, into the session every query relies on, and asserts it."""
     with typed_errors():
-        conn.set_character_set("utf8mb4")
+        if conn.character_set_name() != "utf8mb4":
+            conn.set_character_set("utf8mb4")
         with conn.cursor() as cursor:
-            cursor.execute(SESSION)
-            cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-            cursor.execute("SELECT @@sql_mode, @@character_set_client, @@default_storage_engine")
+            cursor.execute(PREPARE)  # one trip for all three
+            while cursor.description is None:
+                cursor.nextset()
             sql_mode, charset, engine = cursor.fetchone()
-        conn.commit()
     if "STRICT_ALL_TABLES" not in sql_mode or charset != "utf8mb4" or engine.lower() != "innodb":
         raise SettingsError(
             f"the database session is not safe for books: sql_mode={sql_mode}, charset={charset}, engine={engine};"

@@ -6,14 +6,19 @@ here, because the workflow waits, jumped back or belongs to a newer DAG run, ski
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import timedelta
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from airflow.sdk import DAG, BaseOperator, TaskGroup
+from airflow.sdk import DAG, BaseOperator, Connection, TaskGroup
 from airflow.sdk.exceptions import AirflowFailException, AirflowTaskTimeout, DownstreamTasksSkipped
+from airflow.sdk.execution_time.supervisor import ensure_secrets_backend_loaded
+from airflow.sdk.log import mask_secret
+from airflow.secrets.environment_variables import EnvironmentVariablesBackend
 
 from everest.errors import DefinitionError
 from everest.workflow import definition as d
@@ -100,16 +105,19 @@ def _arguments(definition: Definition, task_id: str, doc: str, timeout: timedelt
     }
 
 
-def _log_ids(ticket: Ticket, database: Any) -> dict[str, Any]:
-    job = None
-    with suppress(Exception), database.transaction() as tx:  # a line without its nota is better than no try
-        job = tx.runs.shadow(ticket.shadow_id)
+def _log_ids(ticket: Ticket, conf: Mapping[str, Any], database: Any) -> dict[str, Any]:
+    nota, workflow_id = conf.get("nota"), ticket.workflow_id
+    if nota is None or workflow_id is None:
+        job = None
+        with suppress(Exception), database.transaction() as tx:  # a line without its nota is better than no try
+            job = tx.runs.shadow(ticket.shadow_id)
+        # A message of another program names no run of ours; its row does, once the first step has begun one.
+        nota, workflow_id = nota or (job and job.nomer_nota), workflow_id or (job and job.workflow_id)
     ids = {
         "shadow_id": ticket.shadow_id,
         "transaksi_id": ticket.transaksi_id,
-        "nota": job and job.nomer_nota,
-        # A message of another program names no run of ours; its row does, once the first step has begun one.
-        "workflow_id": ticket.workflow_id or (job and job.workflow_id),
+        "nota": nota,
+        "workflow_id": workflow_id,
         "dag_run_id": ticket.dag_run_id,
         "n": ticket.n,
     }
@@ -125,6 +133,32 @@ def _instances(definition: Definition, task_ids: Iterable[str]) -> list[str | tu
     return found
 
 
+class _Known(Connection):
+    """Airflow's own reads its extra anew each time it is asked, and tells the task's supervisor each time what to mask
+    in it. The hook asks eight times."""
+
+    @cached_property
+    def extra_dejson(self) -> dict[str, Any]:
+        try:
+            found = json.loads(self.extra or "{}")
+        except ValueError:
+            return {}  # as Airflow has it
+        return found if isinstance(found, dict) else {}
+
+
+def _from_environment() -> _Known | None:
+    """The connection, where the environment is the first place in which Airflow would look for it; else None, and the
+    hook looks as ever. What it holds is masked in one message to the supervisor instead of eleven."""
+    first = ensure_secrets_backend_loaded()[0]
+    value = first.get_conn_value(CONNECTION_ID) if isinstance(first, EnvironmentVariablesBackend) else None
+    if not value:
+        return None
+    is_json = value.lstrip().startswith("{")
+    found = _Known.from_json(value, CONNECTION_ID) if is_json else _Known.from_uri(value, CONNECTION_ID)
+    mask_secret([found.password, found.extra, found.extra_dejson])
+    return found  # type: ignore[return-value]
+
+
 def open_connection(**arguments: Any) -> Any:
     """A connection of Airflow's everest_mysql, with more of the driver's arguments than an Airflow connection holds."""
     from airflow.providers.mysql.hooks.mysql import MySqlHook
@@ -133,7 +167,7 @@ def open_connection(**arguments: Any) -> Any:
         def _get_conn_config_mysql_client(self, conn: Any) -> dict[str, Any]:
             return super()._get_conn_config_mysql_client(conn) | arguments
 
-    return Hook(mysql_conn_id=CONNECTION_ID).get_conn()
+    return Hook(mysql_conn_id=CONNECTION_ID, connection=_from_environment()).get_conn()
 
 
 class StepOperator(BaseOperator):
@@ -156,13 +190,14 @@ class StepOperator(BaseOperator):
         if definition is None:
             raise DefinitionError(f"DAG {self.dag_key} has no workflow definition in this process")
         dag_run = context["dag_run"]
-        ticket = Ticket.from_conf(dag_run.run_id, dag_run.conf or {}, dag_run.clear_number or 0)
+        conf = dag_run.conf or {}
+        ticket = Ticket.from_conf(dag_run.run_id, conf, dag_run.clear_number or 0)
         # Airflow ends a task by a signal, and no signal reaches a process that waits in the driver for a server that
         # will never answer: only the socket's own patience ends that wait.
         database = bootstrap.database_from(open_connection, answer_within=self.execution_timeout)
         try:
             # every line of this task, whoever writes it, carries the ids by which the other logs name the job
-            with bound_contextvars(**_log_ids(ticket, database)):
+            with bound_contextvars(**_log_ids(ticket, conf, database)):
                 self.log.info("Steps of this task: %s", ", ".join(self.steps))
                 result = self._try(context, definition, ticket, database)
             if isinstance(result, Leave):

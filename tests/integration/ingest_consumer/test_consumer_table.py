@@ -51,7 +51,7 @@ def test_a_foreign_message_as_the_web_application_sends_it_starts_run_1_and_is_a
     row = rows.get(shadow_id)
     run_id = f"opname_posting__1001__{shadow_id}__1"
     assert (row["dag_id"], row["dag_run_id"], row["n"], row["attempts"]) == ("opname_posting", run_id, 1, 1)
-    assert posts.runs[run_id]["conf"] == {"shadow_id": shadow_id, "transaksi_id": 1001, "n": 1}
+    assert posts.runs[run_id]["conf"] == {"shadow_id": shadow_id, "transaksi_id": 1001, "n": 1, "nota": "X"}
 
 
 def test_a_pending_row_is_claimed_by_the_run_it_announces(
