@@ -73,13 +73,13 @@ def begin(
         tx.runs.add_event(run, "started", step_name, attempt, {"branch": branch} if branch else None)
     decision = questions.decision_of(run, tx.now) if run.waiting else None
     token = Token(run.id, run.dag_run_id, run.n, step_name, run.visit, attempt, branch, decision)
-    return Go(token, dict(run.state), _known(run) if isinstance(step, d.Then) else None)
+    return Go(token, dict(run.state), _known(definition, run) if isinstance(step, d.Then) else None)
 
 
-def _known(run: Run) -> Run | None:
-    """What a task may take for granted of the run it has begun a step of, until its own writes find out. A copy:
+def _known(definition: Definition, run: Run) -> Run | None:
+    """What a fused task may take for granted of the run it has begun a step of, until its own writes find out. A copy:
     handlers may do with their state what they like."""
-    if run.status != "running" or run.waiting is not None:
+    if definition.options.tasks != "fused" or run.status != "running" or run.waiting is not None:
         return None
     return replace(run, state=codec.loads(codec.dumps(run.state)))
 

@@ -70,6 +70,7 @@ def test_a_pending_row_is_claimed_by_the_run_it_announces(
         "workflow_id": body["workflow_id"],
         "transaksi_id": 1002,
         "n": 3,
+        "nota": "SO-1",
     }
 
 
