@@ -17,7 +17,7 @@ from tests.builders import Document
 
 @dataclass
 class Guest:
-    """A workflow of tests/acceptance/workflows.py, loaded by Airflow."""
+    """A workflow of the tests, loaded by Airflow."""
 
     live: Live
     definition: Definition
@@ -42,14 +42,16 @@ class Guest:
 
 
 @contextmanager
-def guest_dag(live: Live, definition: Definition, max_active_runs: int = 64) -> Iterator[Guest]:
+def guest_dag(
+    live: Live, definition: Definition, max_active_runs: int = 64, module: str = "tests.acceptance.workflows"
+) -> Iterator[Guest]:
     """Its file lies in Airflow's second DAG folder, never in production's. Afterwards the file, the DAG and its runs
-    are gone, and no job waits for it."""
+    are gone, and no job waits for it. module: whose WORKFLOWS it is one of."""
     folder, dag = Layout.here().bench_dags, definition.dag_id
     file = folder / f"{dag}.py"
     file.write_text(
         "from everest.workflow.airflow_dag import to_dag\n"
-        "from tests.acceptance.workflows import WORKFLOWS\n\n"
+        f"from {module} import WORKFLOWS\n\n"
         f"dag = to_dag(WORKFLOWS[{dag!r}], max_active_runs={max_active_runs})\n"
     )
     try:

@@ -10,8 +10,10 @@ from collections import Counter
 from functools import partial
 
 from stack.layout import Layout
+from tests.acceptance.guest import guest_dag
 from tests.acceptance.live import Live
-from tests.chaos import run, schedule
+from tests.chaos import errand_workflow, run, schedule
+from tests.chaos.errand_workflow import ERRAND
 from tests.chaos.faults import FAULTS
 from tests.chaos.rig import Rig, rigged
 from tests.chaos.schedule import Schedule
@@ -35,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     reports = []
     layout = Layout.here()
-    with rigged(layout) as rig:
+    with guest_dag(_live(layout), ERRAND, module=errand_workflow.__name__), rigged(layout) as rig:
         if not rig.clocks:
             print("libfaketime is not installed: no clock will jump", flush=True)
         for plan in plans:

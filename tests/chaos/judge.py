@@ -13,6 +13,7 @@ from datetime import UTC
 from decimal import Decimal
 from typing import Any
 
+from tests.chaos import errands
 from tests.chaos.world import Sent, World
 from tests.integration.books.ledger import Paper, Reasons
 
@@ -33,6 +34,10 @@ def jobs(world: World) -> dict[int, dict[str, Any]]:
     return {row["id"]: row for row in found}
 
 
+def name(row: dict[str, Any]) -> str:
+    return f"{row['nomer_nota'] or 'an errand'} (job #{row['id']})"
+
+
 def to_run_again(world: World) -> list[Sent]:
     """What failed by the chaos alone."""
     found = jobs(world)
@@ -49,6 +54,7 @@ def problems(world: World, trouble_is_over: bool) -> list[str]:
     it."""
     found = jobs(world)
     wrong = _as_the_ledger_says(world, found, trouble_is_over)
+    wrong += errands.problems(world)
     wrong += _letters(world, found)
     runs = tuple(row["workflow_id"] for row in found.values() if row["workflow_id"] is not None)
     for row in world.rows(OPEN_RUNS, runs, ("completed", "failed", "cancelled")) if runs else []:
@@ -149,7 +155,7 @@ def _letters(world: World, found: dict[int, dict[str, Any]]) -> list[str]:
     have = Counter(one["shadow_id"] for one in letters)
     for shadow_id, row in found.items():
         if row["worker_status"] == "FAILED" and row["error_code"] != 403 and not have[shadow_id]:
-            wrong.append(f"{row['nomer_nota']} (job #{shadow_id}) is FAILED {row['error_code']} without a dead letter")
+            wrong.append(f"{name(row)} is FAILED {row['error_code']} without a dead letter")
     broken = sum(1 for one in letters if one["standing"] == "broken")
     if broken < len(world.broken):
         wrong.append(f"{len(world.broken)} wrong messages were published, {broken} dead letters are left of them")

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from everest.settings import Settings
 from stack import machine
 from stack.accounts import IDENTITIES
 from stack.layout import Layout
@@ -21,6 +22,8 @@ from stack.shape import Shape
 from stack.up import up
 from tests.chaos.proxy import Proxy, Switchboard
 
+WORKFLOWS = ",".join((*Settings.workflows, "tests.chaos.errand_workflow"))
+"""What the reconciler knows: a run of the errands that failed or was called off is undone by their own handlers."""
 CLOCKED = ("mariadb", "consumer", "relay", "reconciler")
 """Programs with a clock of their own, which may jump. Airflow's processes share the machine's: their tokens would not
 survive a jump of one of them, and none of our decisions rests on their time."""
@@ -125,6 +128,9 @@ def rigged(layout: Layout, links: Sequence[str] = LINK_NAMES) -> Iterator[Rig]:
             program.name: dict(PATIENCE) if program.role in ("consumer", "relay", "reconciler") else {}
             for program in stack.programs
         }
+        for program in stack.programs:
+            if program.role == "reconciler":
+                overrides[program.name]["EVEREST_WORKFLOWS"] = WORKFLOWS
         for link in links_of(stack.shape):
             if link.name in links:
                 rig.links[link.name] = proxy = board.open(getattr(stack.ports, link.server))

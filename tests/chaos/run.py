@@ -7,7 +7,7 @@ import itertools
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.chaos import judge
+from tests.chaos import errands, judge
 from tests.chaos.deeds import decide, rerun
 from tests.chaos.schedule import Entry, Schedule
 from tests.chaos.world import NotNow, World
@@ -36,6 +36,7 @@ class Report:
     happened: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
     first_outcomes: Counter[str] = field(default_factory=Counter)
+    errands: Counter[str] = field(default_factory=Counter)
     log: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -52,6 +53,7 @@ class Report:
             f"seed {self.schedule.seed}: {verdict} after {self.seconds:.0f} s",
             f"  happened: {counted(self.happened)}",
             f"  documents: {counted(self.outcomes)}; before the second runs: {counted(self.first_outcomes)}",
+            f"  errands: {counted(self.errands)}",
             *(f"  WRONG: {one}" for one in self.wrong),
         ]
         if self.wrong:
@@ -93,7 +95,7 @@ def run(schedule: Schedule, world: World) -> Report:
         report.wrong += stuck.rows
     finally:
         world.is_over.set()
-        report.outcomes = _outcomes(world)
+        report.outcomes, report.errands = _outcomes(world), errands.outcomes(world)
         report.seconds = time.monotonic() - began
         world.live.give_up_letters(known)
     return report
@@ -219,8 +221,7 @@ def _open(world: World) -> tuple[list[str], str]:
     """What is not done, in sentences, and everything that moves, as one text."""
     found = judge.jobs(world)
     rows = [
-        f"{row['nomer_nota']} (job #{row['id']}) is {row['worker_status']} at {row['current_step']}, run"
-        f" {row['dag_run_id']}"
+        f"{judge.name(row)} is {row['worker_status']} at {row['current_step']}, run {row['dag_run_id']}"
         for row in found.values()
         if row["worker_status"] not in judge.FINAL
         or (row["worker_status"] == "FAILED" and row["error_code"] != 403 and row["dead_lettered_at"] is None)
@@ -230,6 +231,12 @@ def _open(world: World) -> tuple[list[str], str]:
         tuple(found),
     )
     rows += [f"outbox row {row['id']} of job #{row['shadow_id']} is not published" for row in unsent]
+    undoing = world.rows(
+        "SELECT r.id, c.step, c.attempts FROM workflow_runs r JOIN workflow_compensations c ON c.workflow_id = r.id"
+        " WHERE r.compensation = 'pending' AND c.status <> 'done' AND r.carrier_shadow_id IN %s",
+        tuple(found),
+    )
+    rows += [f"step {row['step']} of workflow {row['id']} is not undone" for row in undoing]
     with world.live.channel() as channel:
         ready = channel.queue_declare("everest.jobs.q", passive=True).method.message_count
         letters = channel.queue_declare("everest.jobs.failed.dlq", passive=True).method.message_count
@@ -237,7 +244,7 @@ def _open(world: World) -> tuple[list[str], str]:
     if ready or held:
         rows.append(f"{ready} messages wait in the queue, {held} are held by a consumer")
     steps = world.rows("SELECT COUNT(*) AS n, SUM(attempt) AS tries FROM workflow_steps")
-    return rows, repr((sorted(map(repr, found.values())), unsent, ready, held, letters, steps))
+    return rows, repr((sorted(map(repr, found.values())), unsent, undoing, ready, held, letters, steps))
 
 
 def _held(world: World) -> int:
@@ -253,7 +260,9 @@ def _answer_what_waits(world: World) -> None:
 
 
 def _outcomes(world: World) -> Counter[str]:
-    found: Sequence[dict[str, Any]] = list(judge.jobs(world).values()) if world.shadow_ids() else []
+    """Of the documents."""
+    found = judge.jobs(world) if world.sent else {}
+    rows = [found[one.shadow_id] for one in world.sent]
     return Counter(
-        row["worker_status"] if row["worker_status"] != "FAILED" else f"FAILED {row['error_code']}" for row in found
+        row["worker_status"] if row["worker_status"] != "FAILED" else f"FAILED {row['error_code']}" for row in rows
     )

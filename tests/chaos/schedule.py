@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from random import Random
 
 from tests.chaos.deeds import DEEDS, FIRST
+from tests.chaos.errands import ERRANDS
 from tests.chaos.faults import FAULTS
 from tests.chaos.happening import Happening
 
 DEED_SECONDS = 1.0
 """Between two things that people and other programs do, on average. Two cores post about one document a second."""
+ERRAND_SECONDS = 4.0
+"""Between two things that happen to the runs of the waiting workflow; each is three DAG runs."""
 FAULT_SECONDS = 3.0
 HEAD_START_SECONDS = 2.0
 """Documents are on their way before the first fault."""
@@ -55,23 +58,27 @@ class Schedule:
 
 
 def draw(seed: int, seconds: float, only: Sequence[str] = ()) -> Schedule:
-    """only: names of faults; none = all. Deeds and faults are drawn apart, so that the documents of a seed are the
-    same whichever faults it is limited to."""
+    """only: names of faults; none = all. Deeds, errands and faults are drawn apart, so that the documents of a seed are
+    the same whichever faults it is limited to."""
     unknown = set(only) - {one.name for one in FAULTS}
     if unknown:
         raise ValueError(f"no fault is called {', '.join(sorted(unknown))}")
-    entries = _deeds(Random(f"deeds {seed}"), seconds) + _faults(Random(f"faults {seed}"), seconds, only)
+    entries = _deeds(Random(f"deeds {seed}"), seconds, DEEDS, FIRST, DEED_SECONDS)
+    entries += _deeds(Random(f"errands {seed}"), seconds, ERRANDS, ERRANDS[:1], ERRAND_SECONDS)
+    entries += _faults(Random(f"faults {seed}"), seconds, only)
     return Schedule(seed, seconds, tuple(sorted(entries, key=lambda entry: entry.at)))
 
 
-def _deeds(rng: Random, seconds: float) -> list[Entry]:
-    kinds, weights = list(DEEDS), [one.weight for one in DEEDS]
-    entries = [Entry(0.0, kind.draw(rng)) for kind in FIRST]
-    at = rng.expovariate(1 / DEED_SECONDS)
+def _deeds(
+    rng: Random, seconds: float, kinds: Sequence[type[Happening]], first: Sequence[type[Happening]], apart: float
+) -> list[Entry]:
+    weights = [one.weight for one in kinds]
+    entries = [Entry(0.0, kind.draw(rng)) for kind in first]
+    at = rng.expovariate(1 / apart)
     while at < seconds:
         (kind,) = rng.choices(kinds, weights)
         entries.append(Entry(round(at, 2), kind.draw(rng)))
-        at += rng.expovariate(1 / DEED_SECONDS)
+        at += rng.expovariate(1 / apart)
     return entries
 
 

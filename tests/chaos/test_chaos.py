@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from stack.layout import Layout
+from tests.acceptance.guest import guest_dag
 from tests.acceptance.live import Live
-from tests.chaos import run, schedule
+from tests.chaos import errand_workflow, run, schedule
 from tests.chaos.__main__ import one_run
+from tests.chaos.errand_workflow import ERRAND
 from tests.chaos.faults import FAULTS
 from tests.chaos.rig import OURS, rigged
 
@@ -15,11 +17,12 @@ NAMES = {fault.name for fault in FAULTS}
 
 def test_a_short_run_leaves_the_books_as_a_plain_ledger_says(live: Live) -> None:
     layout = Layout.here()
-    with rigged(layout, OURS) as rig:
+    with guest_dag(live, ERRAND, module=errand_workflow.__name__), rigged(layout, OURS) as rig:
         report = one_run(schedule.draw(SEED, SECONDS), live, rig)
     run.save(report, layout.local / "chaos")
     assert not report.wrong, f"{report}\n" + "\n".join(report.log)
     assert report.outcomes["COMPLETED"], report
+    assert report.errands, report
     assert rig.clocks, "libfaketime is not there: `make setup` installs it"
     happened = {name: number for name, number in report.happened.items() if name in NAMES}
     assert len(happened) >= 3, f"a quiet run proves nothing: {happened}"

@@ -65,6 +65,20 @@ class Sent:
 
 
 @dataclass
+class Errand:
+    """A run of the waiting workflow that was taken, and what people told it since.
+
+    told: words whose signal may have been stored.
+    """
+
+    key: str
+    run_id: int
+    shadow_id: int
+    told: set[str] = field(default_factory=set)
+    is_called_off: bool = False
+
+
+@dataclass
 class World:
     """stamp: in every nota and item code, so that runs on the same stack never meet."""
 
@@ -74,6 +88,7 @@ class World:
     say: Callable[[str], None] = print
     ledger: Ledger = field(default_factory=lambda: Ledger(limits=(LIMIT, None)))
     sent: list[Sent] = field(default_factory=list)
+    errands: list[Errand] = field(default_factory=list)
     broken: list[bytes] = field(default_factory=list)
     """Messages without a document that were published; each is owed a dead letter."""
     began: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
@@ -206,4 +221,4 @@ class World:
 
     def shadow_ids(self) -> Sequence[int]:
         with self.lock:
-            return tuple(one.shadow_id for one in self.sent)
+            return tuple(one.shadow_id for one in (*self.sent, *self.errands))

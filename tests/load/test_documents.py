@@ -14,9 +14,9 @@ import os
 import time
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from random import Random
 
@@ -30,14 +30,15 @@ from stack import manager, processes
 from stack.layout import Layout
 from tests import builders
 from tests.acceptance.live import Live
-from tests.load.resident import growing, resident_kib
+from tests.load.resident import growing, proportional_kib, resident_kib, stayed
 
 DOCUMENTS = int(os.environ.get("EVEREST_LOAD_DOCUMENTS", "1000"))
 SENDERS = 4
 FOREIGN = (2, 3)
 """Which of the senders are other programs."""
-APART = 1_000
-"""Between two numbers of theirs; ours go on from the highest that was posted."""
+APART = SENDERS * DOCUMENTS
+"""Between two numbers of a foreign sender. Ours go on from the highest that was posted: all of them together do not
+come to the next number of a foreign one."""
 LENGTHS = ((5, 20), (20, 200), (200, 1_000), (1_000, 5_000))
 WEIGHTS = (60, 25, 10, 5)
 WAREHOUSES = tuple(f"GD-LOAD-{number}" for number in range(5))
@@ -45,6 +46,7 @@ AIRFLOW = ("airflow-scheduler", "airflow-api-server", "airflow-dag-processor")
 SERVERS = ("mariadb", "rabbitmq", "postgresql")
 WATCHED = ("consumer", "relay", "reconciler", *AIRFLOW, *SERVERS)
 PARTS = 4
+STILL_SECONDS = 300
 ROOM_KIB = {"consumer": 4_096, "relay": 4_096, "reconciler": 4_096, "mariadb": 262_144, "postgresql": 131_072}
 """Ours keep nothing of a document: what they may take more after the first quarter is the allocator's. Airflow's
 processes keep caches of their own (parsed DAGs, sessions, log state) and are given a tenth of a GiB; a leak of 100 KiB
@@ -60,8 +62,9 @@ def documents(rng: Random, mark: str) -> list[Submission]:
         (least, most) = rng.choices(LENGTHS, WEIGHTS)[0]
         lines = tuple(_line(rng, f"{mark}-{number}-{place}") for place in range(rng.randint(least, most)))
         gudang = rng.choice(WAREHOUSES)
-        day, instant = date.today(), datetime.now(UTC) - timedelta(hours=1)
-        found.append(Submission(f"{mark}-{number}", gudang, day, lines, snapshot_at=instant))
+        counted = datetime.now(UTC) - timedelta(hours=1)
+        day = counted.astimezone(builders.WIB).date()
+        found.append(Submission(f"{mark}-{number}", gudang, day, lines, snapshot_at=counted))
     return found
 
 
@@ -119,11 +122,15 @@ def test_a_thousand_documents_from_several_senders_are_posted_and_no_process_gro
         for kode in WAREHOUSES:
             builders.warehouse(conn, kode)
     layout, sent = Layout.here(), documents(Random(20260102), mark)
+    mains = {program: state.pid for program, state in manager.states(layout).items()}
+    samples = [memory(layout)]  # before the work: told, not judged
+    (highest,) = live.rows(
+        "SELECT GREATEST(COALESCE((SELECT MAX(transaksi_id) FROM so_headers_staging), 0),"
+        " COALESCE((SELECT MAX(id) FROM transaksi), 0)) AS id"
+    )
     began = time.monotonic()
-    samples: dict[str, list[int]] = {program: [] for program in WATCHED}
-    (highest,) = live.rows("SELECT COALESCE(MAX(id), 0) AS id FROM transaksi")
     with ThreadPoolExecutor(SENDERS) as pool:
-        done = [
+        senders = [
             pool.submit(
                 send_foreign, live, sent[number::SENDERS], highest["id"] + 1_000_000 + number * APART // SENDERS
             )
@@ -132,14 +139,16 @@ def test_a_thousand_documents_from_several_senders_are_posted_and_no_process_gro
             for number in range(SENDERS)
         ]
         for part in range(1, PARTS + 1):
-            _wait_for(live, mark, part * DOCUMENTS // PARTS)
-            states = manager.states(layout)
-            for program in WATCHED:
-                samples[program].append(resident_of(layout, program, states[program].pid))
-        for one in done:
+            _wait_for(live, mark, part * DOCUMENTS // PARTS, senders)
+            samples.append(memory(layout))
+            done, seconds = part * DOCUMENTS // PARTS, time.monotonic() - began
+            print(f"{done} documents after {seconds:.0f} s: {samples[-1]}", flush=True)
+        for one in senders:
             one.result()
-    seconds, lines = time.monotonic() - began, sum(len(one.lines) for one in sent)
-    print(f"{DOCUMENTS} documents, {lines} lines in {seconds:.0f} s; resident KiB after each quarter: {samples}")
+    lines = sum(len(one.lines) for one in sent)
+    print(f"{DOCUMENTS} documents, {lines} lines in {seconds:.0f} s; KiB before and after each quarter:")
+    for name, sizes in sorted(stayed(samples).items()):
+        print(f"    {name}: {', '.join(map(str, sizes))}")
 
     assert statuses(live, mark) == {"COMPLETED": DOCUMENTS}
     posted = live.rows(
@@ -152,15 +161,26 @@ def test_a_thousand_documents_from_several_senders_are_posted_and_no_process_gro
     tries = live.rows("SELECT MAX(n) AS n FROM rabbit_publish_shadow WHERE nomer_nota LIKE %s", f"{mark}-%")
     assert tries == [{"n": 1}], "nobody had to be run again"
     assert not live.tried_again(list(due)), "and no step needed a second try"
+    assert {program: state.pid for program, state in manager.states(layout).items()} == mains, "nobody died of it"
+    sizes = stayed(samples[1:])
     for program in WATCHED:
-        assert not growing({program: samples[program]}, ROOM_KIB.get(program, AIRFLOW_ROOM_KIB))
+        mine = {name: kib for name, kib in sizes.items() if name.split()[0] == program}
+        assert mine, program
+        assert not growing(mine, ROOM_KIB.get(program, AIRFLOW_ROOM_KIB))
 
 
-def resident_of(layout: Layout, program: str, pid: int) -> int:
-    """Of a server everything it consists of; of ours and Airflow's the process that stays, not its tasks."""
-    if program not in SERVERS:
-        return resident_kib(pid)
-    return sum(resident_kib(process.pid) for process in processes.find(layout, [program]))
+def memory(layout: Layout) -> dict[str, int]:
+    """KiB by process, of ours and of Airflow's; of a server the sum over everything it consists of. A process that ends
+    meanwhile, as each task's does, is nobody's."""
+    found: Counter[str] = Counter()
+    for process in processes.find(layout, WATCHED):
+        is_server = process.program in SERVERS
+        try:
+            kib = proportional_kib(process.pid) if is_server else resident_kib(process.pid)
+        except (OSError, AssertionError):
+            continue
+        found[process.program if is_server else f"{process.program} {process.pid}"] += kib
+    return dict(found)
 
 
 def _totals(one: Submission) -> tuple[Decimal, int]:
@@ -169,12 +189,15 @@ def _totals(one: Submission) -> tuple[Decimal, int]:
     return sum(map(abs, values), Decimal(0)), sum(line.qty_fisik != line.qty_sistem for line in one.lines)
 
 
-def _wait_for(live: Live, mark: str, completed: int) -> None:
+def _wait_for(live: Live, mark: str, completed: int, senders: Sequence[Future[None]]) -> None:
     """As long as documents go on completing: what bounds it is progress."""
     seen, moved_at = -1, time.monotonic()
     while (now := statuses(live, mark))["COMPLETED"] < completed:
         assert not now["FAILED"], now
+        for one in senders:
+            if one.done():
+                one.result()  # raises what stopped it
         if now["COMPLETED"] != seen:
             seen, moved_at = now["COMPLETED"], time.monotonic()
-        assert time.monotonic() - moved_at < 300, f"nothing completes any more: {now}"
+        assert time.monotonic() - moved_at < STILL_SECONDS, f"nothing completes any more: {now}"
         time.sleep(1)

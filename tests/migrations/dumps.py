@@ -14,11 +14,11 @@ from everest.settings import MysqlUrl
 OPERATIONS = Path(__file__).resolve().parents[2] / "docs" / "operations.md"
 
 
-def dump(url: MysqlUrl, folder: Path) -> bytes:
-    """folder: for the file with the login."""
+def dump(url: MysqlUrl, folder: Path, *further: str) -> bytes:
+    """folder: for the file with the login. further: options beside the documented ones."""
     documented = re.search(r"^mariadb-dump (.*) SCHEMA >", OPERATIONS.read_text(encoding="utf-8"), re.MULTILINE)
     assert documented
-    take = [_client("mariadb-dump", "mysqldump"), _login(url, folder), *documented[1].split(), url.schema]
+    take = [_client("mariadb-dump", "mysqldump"), _login(url, folder), *documented[1].split(), *further, url.schema]
     return subprocess.run(take, capture_output=True, check=True).stdout
 
 

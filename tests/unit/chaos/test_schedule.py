@@ -10,6 +10,7 @@ import pytest
 
 from tests.chaos import documents, schedule
 from tests.chaos.deeds import DEEDS
+from tests.chaos.errands import ERRANDS
 from tests.chaos.faults import FAULTS
 from tests.chaos.rig import CLOCKED, LINK_NAMES, LINKS, OURS
 
@@ -34,7 +35,7 @@ def test_a_shorter_run_is_the_beginning_of_a_longer_one() -> None:
 
 def test_every_fault_deed_link_clock_and_kind_of_document_comes_up() -> None:
     entries = [entry for plan in plans() for entry in plan.entries]
-    assert {entry.happening.name for entry in entries} == {one.name for one in (*FAULTS, *DEEDS)}
+    assert {entry.happening.name for entry in entries} == {one.name for one in (*FAULTS, *DEEDS, *ERRANDS)}
     assert {need for entry in entries for need in entry.happening.needs} == {
         *LINK_NAMES,
         *(f"clock of {program}" for program in CLOCKED),
@@ -65,7 +66,7 @@ def test_what_lasts_does_not_begin_again_before_it_is_over() -> None:
 
 def test_a_choice_of_faults_leaves_the_documents_as_they_are() -> None:
     every, only = schedule.draw(7, SECONDS), schedule.draw(7, SECONDS, ["kill"])
-    deeds = {one.name for one in DEEDS}
+    deeds = {one.name for one in (*DEEDS, *ERRANDS)}
     assert {entry.happening.name for entry in only.entries} - deeds == {"kill"}
     assert [entry for entry in only.entries if entry.happening.name in deeds] == [
         entry for entry in every.entries if entry.happening.name in deeds
