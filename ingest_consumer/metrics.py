@@ -85,6 +85,7 @@ DEAD_LETTERS = _looked_up(
 # ---------------------------------------------------------------------------------------------------- reconciler
 REPAIRS = _counter("reconciler_repairs", (RECONCILER,), "Rows repaired, by what was done", "action")
 CANNOT_REPAIR = _counter("reconciler_cannot_repair", (RECONCILER,), "Looks at rows it could not handle: a bug")
+HANDLERS_HUNG = _counter("reconciler_handlers_hung", (RECONCILER,), "Handlers of workflows that it had to interrupt")
 ROUND_SECONDS = Metric("everest_reconciler_round_seconds", "histogram", (RECONCILER,), "Seconds of one round")
 STEP_RETRIES = _counter("step_retries", (RECONCILER,), "Tries of steps that failed and are made again", "error")
 DATABASE_UP = _gauge("database_up", (RECONCILER,), "1 = the rows could be read at the last look")

@@ -108,6 +108,10 @@ class WaitTimeout(StepTimeout):
     retryable = False
 
 
+class HandlerHangs(StepTimeout):
+    """A handler that is called outside of a task took too long and was interrupted."""
+
+
 class GaveUp(EverestError):
     """The work was begun again too often without an end; a person has to look."""
 

@@ -77,8 +77,9 @@ FROM (
 ) o;
 
 -- name: heartbeats()
-SELECT name, TIMESTAMPDIFF(MICROSECOND, MAX(seen_at), UTC_TIMESTAMP(6)) / 1000000 AS age_s,
-       SUM(seen_at >= UTC_TIMESTAMP(6) - INTERVAL 30 SECOND
+-- A heartbeat that is still to come is no sign of life: a clock that was ahead left it, and nobody has written since.
+SELECT name, MIN(ABS(TIMESTAMPDIFF(MICROSECOND, seen_at, UTC_TIMESTAMP(6)))) / 1000000 AS age_s,
+       SUM(seen_at BETWEEN UTC_TIMESTAMP(6) - INTERVAL 30 SECOND AND UTC_TIMESTAMP(6) + INTERVAL 30 SECOND
            AND COALESCE(JSON_UNQUOTE(JSON_EXTRACT(detail, '$.state')), '') <> 'stopped') AS instances
 FROM process_heartbeats
 GROUP BY name;

@@ -139,6 +139,15 @@ END
 ORDER BY r.id
 LIMIT :batch OFFSET :skip;
 
+-- name: told_by_a_clock_ahead(ahead_s, batch, skip)
+-- Open runs that were changed last when the clock was ahead: their delays, timeouts and deadlines are as much too late.
+SELECT id AS workflow_id, workflow, version, definition_hash
+FROM workflow_runs
+WHERE status IN ('running', 'paused', 'waiting_for_signal', 'waiting_for_workflows')
+  AND updated_at > UTC_TIMESTAMP(6) + INTERVAL :ahead_s SECOND
+ORDER BY id
+LIMIT :batch OFFSET :skip;
+
 -- name: passed_deadlines(batch, skip)
 -- A pause stops the clock.
 SELECT id AS workflow_id, workflow, version, definition_hash

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, Literal
 
 from everest.errors import Conflict, EverestError, TransientDatabaseError
-from everest.workflow import control, engine, pointer, waits
+from everest.workflow import again, control, engine, pointer, waits
 from everest.workflow import definition as d
 from everest.workflow.definition import Definition
 from everest.workflow.inline import Inline
@@ -241,7 +241,7 @@ class Chaos(Inline):
 
     def _look_after(self, run: Run) -> bool:
         if run.compensation == "pending":
-            control.compensate_all(self.database.transaction, run.id, self.deployed)
+            control.compensate_all(self.database.transaction, run.id, self.deployed, again.at_once)
             return True
         if run.status in FINAL or run.status == "failed":
             return False

@@ -213,7 +213,7 @@ def test_030_the_definitions_attempts_are_every_items_attempts(world: World) -> 
     work = Work(x=1, y=1)
     run_id = world.begin(workflow("twice").for_each("items", work).max_attempts(2).build(), {"items": ["x", "y"]})
 
-    assert (world.status(run_id), work.calls) == ("completed", ["x", "x", "y", "y"])
+    assert (world.status(run_id), work.calls) == ("completed", ["x", "y", "x", "y"])
     events = [(event, step) for event, step in world.names(run_id, "failed", "retried")]
     assert events == [("failed", "work"), ("retried", "work")] * 2
 

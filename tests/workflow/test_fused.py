@@ -9,7 +9,7 @@ import pytest
 from tenacity import wait_none
 
 from everest.errors import TransientDatabaseError
-from everest.workflow import control, runner
+from everest.workflow import again, control, runner
 from everest.workflow.builder import workflow
 from everest.workflow.definition import Definition
 from everest.workflow.memory import MemoryDatabase
@@ -21,7 +21,7 @@ STEPS = ["a", "b", "c"]
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "wait_random_exponential", lambda **_: wait_none())
+    monkeypatch.setattr(again, "wait_random_exponential", lambda **_: wait_none())
 
 
 def fused(**handlers: Any) -> Definition:

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, event, given, note, seed, settings
 from hypothesis import strategies as st
 from tenacity import wait_none
 
-from everest.workflow import runner
+from everest.workflow import again
 from tests.workflow.chaos import FAULTS, Chaos
 from tests.workflow.programs import (
     NAMES,
@@ -40,7 +40,7 @@ BATCHES, BATCH = 8, 1_000
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Between two transient tries nobody waits here, and nobody keeps thousands of warnings about them."""
-    monkeypatch.setattr(runner, "wait_random_exponential", lambda **_: wait_none())
+    monkeypatch.setattr(again, "wait_random_exponential", lambda **_: wait_none())
     logging.disable(logging.WARNING)
     yield
     logging.disable(logging.NOTSET)

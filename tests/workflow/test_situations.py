@@ -21,7 +21,7 @@ from everest.errors import Conflict, DefinitionError, DocumentRefused, Transient
 from everest.reconciler import rows
 from everest.reconciler.workflows import WorkflowRepairs
 from everest.store import database as store
-from everest.workflow import control, engine, fanout, runner, starts
+from everest.workflow import again, control, engine, fanout, runner, starts
 from everest.workflow.builder import workflow
 from everest.workflow.definition import Definition
 from everest.workflow.ticket import Fenced, Go
@@ -33,7 +33,7 @@ PATIENCE_S = 60
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Between two transient tries nobody waits here."""
-    monkeypatch.setattr(runner, "wait_random_exponential", lambda **_: wait_none())
+    monkeypatch.setattr(again, "wait_random_exponential", lambda **_: wait_none())
 
 
 class Died(BaseException):

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from tenacity import wait_none
 
-from everest.workflow import control, engine, runner
+from everest.workflow import again, control, engine, runner
 from everest.workflow.builder import workflow
 from everest.workflow.definition import Definition
 from everest.workflow.ticket import Fenced, Ticket
@@ -28,7 +28,7 @@ PATIENCE_S = 60
 
 @pytest.fixture(autouse=True)
 def little_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "wait_random_exponential", lambda **_: wait_none())
+    monkeypatch.setattr(again, "wait_random_exponential", lambda **_: wait_none())
 
 
 def together(*works: Callable[[], Any]) -> list[Any]:

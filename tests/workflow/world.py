@@ -17,7 +17,7 @@ from typing import Any
 from everest.settings import MysqlUrl, Settings
 from everest.store import database as store
 from everest.store.unit_of_work import Database, UnitOfWork
-from everest.workflow import codec, control, state
+from everest.workflow import again, codec, control, state
 from everest.workflow.definition import Definition
 from everest.workflow.inline import Inline
 from everest.workflow.memory_tables import Message
@@ -93,7 +93,7 @@ class World(Inline):
     def step(self, ticket: Ticket, name: str, branch: str = "", is_last_try: bool = True) -> Result:
         """One task of a DAG run."""
         definition = self.definitions[self.run(ticket.workflow_id or 0).workflow]
-        return run_step(definition, ticket, name, self.transaction, is_last_try, branch=branch)
+        return run_step(definition, ticket, name, self.transaction, is_last_try, branch=branch, rest=again.at_once)
 
     def pass_time(self, by: timedelta) -> None:
         self.database.move_clock(by)

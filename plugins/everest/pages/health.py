@@ -92,11 +92,14 @@ def health(request: Request) -> Response:
 
 
 def _process(name: str, beats: list[dict[str, Any]]) -> Check:
-    """At least one of them is there and ready."""
+    """At least one of them is there and ready. A heartbeat that is still to come is no sign of life: a clock that was
+    ahead left it, and nobody has written since."""
     alive = [
         one
         for one in beats
-        if one["name"] == name and one["now"] - one["seen_at"] < LATE_BEAT and one["facts"].get("state") != "stopped"
+        if one["name"] == name
+        and abs(one["now"] - one["seen_at"]) < LATE_BEAT
+        and one["facts"].get("state") != "stopped"
     ]
     if not alive:
         return Check(name, "bad", {"n": 0})

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from typing import TypeVar
 
-from everest.errors import SettingsError, TransientDatabaseError
+from everest.errors import HandlerHangs, SettingsError, TransientDatabaseError
 from everest.reconciler import rows
 from everest.reconciler.management import Management, ManagementUnavailable
 from everest.reconciler.repairs import Repairs
@@ -23,6 +23,7 @@ from everest.reconciler.verdict import ENDED, judge
 from everest.reconciler.workflows import WorkflowRepairs
 from everest.store.database import LOCKED
 from everest.store.unit_of_work import Database, UnitOfWork
+from everest.workflow import patience
 from everest.workflow.definition import Definition
 from everest.workflow.deployment import Deployed
 from ingest_consumer import logs, metrics
@@ -108,6 +109,7 @@ class Reconciler:
 
     def _look(self) -> int:
         kinds = (
+            self._clock_was_ahead,
             self._decided_waits,
             self._passed_deadlines,
             self._runs_at_work,
@@ -199,6 +201,14 @@ class Reconciler:
     def _decided_waits(self) -> int:
         return self._look_at("waits", lambda tx, page: rows.decided_waits(tx.conn, page), self._workflows.wake_waiter)
 
+    def _clock_was_ahead(self) -> int:
+        """Before what goes by the clock."""
+
+        def find(tx: UnitOfWork, page: Page) -> list[Workflow]:
+            return rows.told_by_a_clock_ahead(tx.conn, page)
+
+        return self._look_at("times", find, self._workflows.set_clock_right)
+
     def _passed_deadlines(self) -> int:
         return self._look_at("deadlines", lambda tx, page: rows.passed_deadlines(tx.conn, page), self._workflows.expire)
 
@@ -239,11 +249,13 @@ class Reconciler:
             self._vitals.turn()
             try:
                 with logs.about(**job.ids):
-                    changed += repair(job)
+                    changed += self._repaired(job, repair)
             except TransientDatabaseError as trouble:
-                if trouble.number not in LOCKED:
-                    raise
-                self._complaints.say(job.log_context, f"somebody holds {job.log_context}: {trouble.message}")
+                is_held = trouble.number in LOCKED
+                if not is_held:
+                    self._look_for_database()
+                what = "somebody holds" if is_held else "a database is away for"
+                self._complaints.say(job.log_context, f"{what} {job.log_context}: {trouble.message}")
                 troubles += 1
             except AirflowUnavailable as trouble:
                 self._complaints.say("Airflow", trouble.message)
@@ -257,6 +269,26 @@ class Reconciler:
             else:
                 self._complaints.over("Airflow")
         return changed, seen
+
+    def _repaired(self, job: Found, repair: Callable[[Found], bool]) -> bool:
+        """A handler that hangs is interrupted, and what it was called for is done without it."""
+
+        def tell(what: str) -> None:
+            self._vitals.meter.count(metrics.HANDLERS_HUNG)
+            self._complaints.say(f"handler of {job.log_context}", what, logging.ERROR)
+
+        try:
+            with patience.bounded(self._limits.handler_timeout, tell):
+                return repair(job)
+        except HandlerHangs:
+            with patience.left_out():
+                return repair(job)
+
+    def _look_for_database(self) -> None:
+        """Raises TransientDatabaseError when it is away. Else the trouble was that of one row: a handler of its
+        workflow may have asked another database."""
+        with self._database.transaction() as tx:
+            tx.conn.query("DO 0")
 
 
 def lock_name(schema: str) -> str:

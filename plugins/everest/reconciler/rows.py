@@ -10,6 +10,7 @@ from typing import Any
 from everest.reconciler.settings import Limits
 from everest.settings import Settings
 from everest.store.database import Connection, load_queries
+from everest.workflow import clock
 from ingest_consumer import shadow as jobs
 
 QUERIES = load_queries("reconciler")
@@ -149,6 +150,11 @@ def overslept(conn: Connection, limits: Limits, page: Page) -> list[Job]:
 
 def decided_waits(conn: Connection, page: Page) -> list[Workflow]:
     return [Workflow(**row) for row in QUERIES.decided_waits(conn, **vars(page))]
+
+
+def told_by_a_clock_ahead(conn: Connection, page: Page) -> list[Workflow]:
+    ahead_s = int(clock.AHEAD.total_seconds())
+    return [Workflow(**row) for row in QUERIES.told_by_a_clock_ahead(conn, ahead_s=ahead_s, **vars(page))]
 
 
 def passed_deadlines(conn: Connection, page: Page) -> list[Workflow]:

@@ -41,6 +41,8 @@ class Limits:
     requeue_every: a lost message is sent again at most this often.
     wake_grace: what the relay gets to end a delay or a timeout in time.
     batch: rows of one kind in one round.
+    handler_timeout: what a workflow's handler gets here (a deadline's, a failure's, a compensation); then it is
+        interrupted, and the other repairs go on. Shorter than ANSWER_WITHIN, which else ends it as a lost connection.
     standby_after: a reconciler whose machine vanished is not heard of any more; after so long the database frees its
         turn for the one that stands by. One that dies on a living machine loses it at once.
     """
@@ -55,6 +57,7 @@ class Limits:
     requeue_every: timedelta = timedelta(minutes=10)
     wake_grace: timedelta = timedelta(seconds=10)
     batch: int = 50
+    handler_timeout: timedelta = timedelta(seconds=45)
     standby_after: timedelta = timedelta(minutes=2)
 
 
@@ -131,6 +134,7 @@ class ReconcilerSettings:
                 requeue_every=seconds("EVEREST_RECONCILER_REQUEUE_EVERY_S", Limits.requeue_every, 1, 86_400),
                 wake_grace=seconds("EVEREST_RECONCILER_WAKE_GRACE_S", Limits.wake_grace, 0, 3600),
                 batch=count("EVEREST_RECONCILER_BATCH", Limits.batch, 1, 10_000),
+                handler_timeout=seconds("EVEREST_RECONCILER_HANDLER_TIMEOUT_S", Limits.handler_timeout, 0.1, 3600),
                 standby_after=seconds("EVEREST_STANDBY_AFTER_S", Limits.standby_after, 2, 3600),
             ),
             site=site,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from everest.reconciler.rows import QUERIES, Workflow
 from everest.store.unit_of_work import Database
-from everest.workflow import control, pointer, waits
+from everest.workflow import clock, control, parking, pointer, waits
 from everest.workflow.deployment import Deployed
 from ingest_consumer.metrics import REPAIRS, Meter
 
@@ -44,6 +44,19 @@ class WorkflowRepairs:
             if run is None or job is None or job.worker_status != "WAITING" or not waits.wake_if_decided(tx, run):
                 return False
         self._say("woke", found, f"what it waited for is decided; now {run.dag_run_id}")
+        return True
+
+    def set_clock_right(self, found: Workflow) -> bool:
+        """The database's clock was ahead when this run was changed last, and has gone back."""
+        with self._database.transaction() as tx:
+            if QUERIES.claim_run(tx.conn, workflow_id=found.workflow_id) is None:
+                return False
+            run = tx.runs.lock(found.workflow_id)
+            if run.updated_at is None or run.updated_at <= tx.now + clock.AHEAD:
+                return False
+            ahead = run.updated_at - tx.now
+            parking.set_right(tx, run)
+        self._say("clock-set-right", found, f"the clock that told its times was {ahead} ahead; they count from now")
         return True
 
     def expire(self, found: Workflow) -> bool:

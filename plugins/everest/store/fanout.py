@@ -60,9 +60,10 @@ class MysqlFanout:
     def reopen_items(self, run: Run, step: str) -> None:
         QUERIES.reopen_items(self._conn, **_visit(run, step))
 
-    def claim_item(self, run_id: int, step: str, visit: int, slot: str, n: int) -> Item | None:
+    def claim_item(self, run_id: int, step: str, visit: int, slot: str, n: int, is_fresh: bool = False) -> Item | None:
         at = {"run_id": run_id, "step": step, "visit": visit}
-        row = QUERIES.own_item(self._conn, slot=slot, **at) or QUERIES.free_item(self._conn, **at)
+        row = None if is_fresh else QUERIES.own_item(self._conn, slot=slot, **at)
+        row = row or QUERIES.free_item(self._conn, **at)
         if row is None:
             return None
         QUERIES.claim_item(self._conn, id=row["id"], slot=slot, n=n)

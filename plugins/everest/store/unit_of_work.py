@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 
-from everest.errors import EverestError, TransientDatabaseError
+from everest.errors import EverestError, HandlerHangs, TransientDatabaseError
 from everest.settings import Settings
 from everest.store.books import MysqlBooks
 from everest.store.database import Connection, snapshot, transaction, typed_errors
@@ -40,13 +40,14 @@ class UnitOfWork:
     @contextmanager
     def savepoint(self) -> Iterator[None]:
         """What is written inside is undone, alone, when the `with` is left by an error; not nested. Raises
-        TransientDatabaseError when the whole transaction is lost with it (a deadlock drops the savepoint too)."""
+        TransientDatabaseError when the whole transaction is lost with it (a deadlock drops the savepoint too), and
+        HandlerHangs, after which nobody knows in what state the connection is."""
         with typed_errors():
             self.conn.query("SAVEPOINT everest")
             try:
                 with typed_errors():
                     yield
-            except TransientDatabaseError:
+            except (TransientDatabaseError, HandlerHangs):
                 raise
             except BaseException:
                 self.conn.query("ROLLBACK TO SAVEPOINT everest")
@@ -77,7 +78,7 @@ class Database:
             with kind(conn):
                 books = MysqlBooks(conn, self._settings)
                 yield UnitOfWork(conn, self._settings, MysqlRunStore(conn), books)
-        except TransientDatabaseError:
+        except (TransientDatabaseError, HandlerHangs):
             # Which of them leave the connection usable is not worth knowing: a new one costs a few milliseconds.
             self.close()
             raise

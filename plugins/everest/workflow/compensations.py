@@ -1,16 +1,19 @@
 """Undoing what an ended run has done: newest first, each compensation in a transaction of its own with its own record.
 
 A process that dies leaves the record as it was; whoever comes next goes on from there. The record is claimed while its
-handler runs, so that two processes never undo the same step.
+handler runs, so that two processes never undo the same step. A deadlock or a lost connection costs none of its tries:
+its record stays as it was.
 """
 
 from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
-from everest.workflow import deployment, endings, pointer
+from everest.errors import TransientDatabaseError
+from everest.workflow import again, deployment, endings, patience, pointer
 from everest.workflow.definition import Definition, Handler, dotted_name, resolve
 from everest.workflow.deployment import Deployed
 from everest.workflow.ports import Transaction, TransactionFactory
@@ -23,21 +26,31 @@ DEFAULT_ATTEMPTS = 3
 """Of a compensation whose definition is not deployed any more."""
 
 
-def compensate_all(open_transaction: TransactionFactory, run_id: int, deployed: Deployed) -> bool:
-    """Runs what is due, newest first, each in a transaction of its own. True when nothing is left to do."""
+def compensate_all(
+    open_transaction: TransactionFactory, run_id: int, deployed: Deployed, rest: again.Rest = again.rest
+) -> bool:
+    """Runs what is due, newest first, each in a transaction of its own, and one that fails again after a rest. True
+    when nothing is left to do. Raises TransientDatabaseError when the database stays away; the reconciler goes on."""
     with open_transaction() as tx:
         run = tx.runs.get(run_id)
     if run is None:
         return True
     definition = deployment.of_run(deployed, run)
-    while (outcome := _compensate(open_transaction, run_id, definition)) in ("done", "failed"):
-        pass
-    return outcome == "finished"
+    tries = 0
+    while True:
+        outcome = again.when_transient(lambda: _compensate(open_transaction, run_id, definition))
+        if outcome == "failed":
+            tries += 1
+            rest(again.rest_s(tries))
+        elif outcome == "done":
+            tries = 0
+        else:
+            return outcome == "finished"
 
 
 def compensate_next(open_transaction: TransactionFactory, run_id: int, definition: Definition | None) -> bool:
     """One compensation. Whether it was done and there may be another one; a failed one is shown, and is due again
-    until the definition's attempts are used up."""
+    until the definition's attempts are used up. Raises TransientDatabaseError, which costs none of them."""
     return _compensate(open_transaction, run_id, definition) == "done"
 
 
@@ -61,9 +74,12 @@ def _compensate(
             held = tx.runs.next_compensation(run_id)
             if held is None or not _is_same(held, todo):
                 return "busy"
-            _undo(definition, held)(held.state, _context(tx, run, held))
+            undo, about = _undo(definition, held), _context(tx, run, held)
+            patience.call(f"compensation of {held.step}, workflow {run_id},", partial(undo, held.state, about))
             tx.runs.finish_compensation(held.id, "done", None)
             tx.runs.add_event(run, "compensated", held.step, held.attempts + 1, None)
+    except TransientDatabaseError:
+        raise
     except Exception as error:
         return _note_failure(open_transaction, run_id, definition, todo, error)
     return "done"

@@ -6,6 +6,7 @@ these and add nothing.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from everest.errors import Conflict, EverestError
@@ -92,7 +93,7 @@ def resume(tx: Transaction, definition: Definition, run_id: int, actor: str = SY
     shadow = tx.runs.shadow(pointer.carrier(run), lock=True)
     run.status, run.paused_status = run.paused_status or "running", None
     if run.deadline_at is not None and run.paused_at is not None:
-        run.deadline_at += tx.now - run.paused_at
+        run.deadline_at += max(timedelta(), tx.now - run.paused_at)  # a clock that went back takes nothing away
     run.paused_at = None
     tx.runs.add_event(run, "resumed", run.current_step, None, {"actor": actor})
     tx.runs.audit(actor, "resume", run, None, None)

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
 
-from everest.errors import DocumentRefused, EverestError, problems_json
-from everest.workflow import family, pointer, state
+from everest.errors import DocumentRefused, EverestError, HandlerHangs, TransientDatabaseError, problems_json
+from everest.workflow import family, patience, pointer, state
 from everest.workflow.definition import Definition, dotted_name
 from everest.workflow.ports import Transaction
 from everest.workflow.records import FINAL, Outcome, Run
@@ -65,14 +65,20 @@ def fail_run(
 
 def guarded(tx: Transaction, run: Run, kind: str, handler: Callable[[], Any]) -> None:
     """A handler about a run that has ended badly. What it writes is undone when it raises, and the end stands: one that
-    its handler could prevent from being recorded would be a job that never ends. Raises what is worth another try."""
+    its handler could prevent from being recorded would be a job that never ends. Raises TransientDatabaseError and
+    HandlerHangs: the transaction is lost; all of it is done again, after the second without handlers."""
+    what = f"the {kind} handler of workflow {run.id}"
     try:
+        if patience.is_left_out():
+            raise HandlerHangs("handler tidak selesai pada waktunya dan ditinggalkan")
         with tx.savepoint():
-            handler()
+            patience.call(what, handler)
+    except TransientDatabaseError:
+        raise
     except Exception as trouble:
-        if isinstance(trouble, EverestError) and trouble.retryable:
+        if isinstance(trouble, HandlerHangs) and not patience.is_left_out():
             raise
-        log.exception("the %s handler of workflow %s failed; the end is recorded without it", kind, run.id)
+        log.exception("%s failed; the end is recorded without it", what)
         told = {"error": describe(trouble)[1]}
         tx.runs.add_event(run, f"{kind}_handler_failed", run.current_step, run.failed_attempt, told)
 

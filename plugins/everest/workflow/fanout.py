@@ -114,9 +114,9 @@ def is_settled(tx: Transaction, token: Token) -> bool:
     return standing is None or (standing.current_step, standing.visit) != (token.step, token.visit)
 
 
-def claim(tx: Transaction, step: d.ForEach, token: Token) -> Claimed | Leave | None:
-    """The next item for this slot; None when all are done or in other hands, or the step is over. Raises Fenced when
-    a newer try of this slot has begun."""
+def claim(tx: Transaction, step: d.ForEach, token: Token, is_fresh: bool = False) -> Claimed | Leave | None:
+    """The next item for this slot; None when all are done or in other hands, or the step is over. is_fresh: not one
+    that failed in this slot. Raises Fenced when a newer try of this slot has begun."""
     run, newest = tx.runs.standing(token.run_id, step.name, token.branch)
     if run is not None and run.status == "paused":
         return _leave_paused_items(tx, step, token)
@@ -124,7 +124,7 @@ def claim(tx: Transaction, step: d.ForEach, token: Token) -> Claimed | Leave | N
         return None
     if newest is None or newest.attempt != token.attempt:
         raise Fenced("a newer try of this slot has begun")
-    found = tx.runs.claim_item(run.id, step.name, token.visit, token.branch, token.n)
+    found = tx.runs.claim_item(run.id, step.name, token.visit, token.branch, token.n, is_fresh)
     return None if found is None else Claimed(found.index, found.attempt, found.item)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from everest.workflow import control, deployment, state
+from everest.workflow import again, control, deployment, state
 from everest.workflow.definition import Definition
 from everest.workflow.memory import MemoryDatabase
 from everest.workflow.memory_tables import Message
@@ -54,7 +54,7 @@ class Inline:
     def compensate(self) -> None:
         """What the reconciler does: undoes what ended runs, nested ones too, have to undo."""
         for run_id in self._owing():
-            control.compensate_all(self.database.transaction, run_id, self.deployed)
+            control.compensate_all(self.database.transaction, run_id, self.deployed, again.at_once)
 
     def _owing(self) -> list[int]:
         return sorted(
@@ -99,6 +99,7 @@ class Inline:
                     self.database.transaction,
                     is_last_try=attempt == definition.options.max_attempts,
                     branch=branch,
+                    rest=again.at_once,
                 )
             except Fenced:
                 return False

@@ -51,10 +51,10 @@ class MemoryFanout:
             if one["status"] != "succeeded":
                 one |= {"status": "pending", "slot": None}
 
-    def claim_item(self, run_id: int, step: str, visit: int, slot: str, n: int) -> Item | None:
+    def claim_item(self, run_id: int, step: str, visit: int, slot: str, n: int, is_fresh: bool = False) -> Item | None:
         for one in self._t.items.get((run_id, step, visit), {}).values():
-            is_free = one["status"] == "pending" and one["slot"] in (None, slot)
-            if is_free or (one["status"] == "running" and one["slot"] == slot):
+            is_free = one["status"] == "pending" and one["slot"] is None
+            if is_free or (not is_fresh and one["status"] in ("pending", "running") and one["slot"] == slot):
                 one |= {"status": "running", "attempt": one["attempt"] + 1, "slot": slot, "n": n}
                 return _item(one)
         return None

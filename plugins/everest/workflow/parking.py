@@ -9,11 +9,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from everest.errors import WaitTimeout
+from everest.workflow import clock, pointer
 from everest.workflow import definition as d
-from everest.workflow import pointer
 from everest.workflow.definition import Step
 from everest.workflow.ports import Transaction
-from everest.workflow.records import Run, RunStatus
+from everest.workflow.records import Outcome, Run, RunStatus
 from everest.workflow.ticket import Leave
 
 _SHOWN = ("kind", "names", "remaining", "until")
@@ -31,7 +31,8 @@ def begin(tx: Transaction, run: Run, step: Step, kind: str, **about: Any) -> dic
     run.wait_sequence += 1
     limit = step.timeout
     until = None if limit is None else tx.now + limit
-    return {"kind": kind, "step": step.name, "visit": run.visit, "sequence": run.wait_sequence, "until": until, **about}
+    place = {"kind": kind, "step": step.name, "visit": run.visit, "sequence": run.wait_sequence}
+    return {**place, "since": tx.now, "until": until, **about}
 
 
 def park(
@@ -59,6 +60,28 @@ def shown(waiting: dict[str, Any]) -> dict[str, Any]:
     """What the job's row tells its sender about an open wait."""
     keys = _SHOWN_OF_A_QUESTION if "evidence" in waiting else _SHOWN
     return {"waiting": {key: value for key, value in waiting.items() if key in keys}}
+
+
+def set_right(tx: Transaction, run: Run) -> None:
+    """A run that a clock which was ahead has changed last: its times count from now, and it is woken by them. The
+    caller holds its lock."""
+    woken_at = run.wakes_at
+    clock.set_right(run, tx.now)
+    tx.runs.save(run)
+    job = tx.runs.shadow(pointer.carrier(run))
+    if run.waiting is None or run.wakes_at == woken_at or job is None or job.worker_status != "WAITING":
+        return
+    answer = {**(tx.runs.outcome_of(run).response or {}), **shown(run.waiting)}
+    if run.waiting["kind"] == "delay":
+        answer["message"] = delay_message(run.waiting)
+    tx.runs.unsend(run)
+    tx.runs.announce(run, Outcome("WAITING", answer))
+    if run.status != "paused":
+        tx.runs.enqueue(run, run.wakes_at)
+
+
+def delay_message(waiting: dict[str, Any]) -> str:
+    return f"menunggu sampai {wib(waiting['until'])}"
 
 
 def is_late(tx: Transaction, waiting: dict[str, Any]) -> bool:

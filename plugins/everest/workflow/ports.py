@@ -117,9 +117,10 @@ class RunStore(Protocol):
         (its commit is fenced by the item's attempt)."""
         ...
 
-    def claim_item(self, run_id: int, step: str, visit: int, slot: str, n: int) -> Item | None:
+    def claim_item(self, run_id: int, step: str, visit: int, slot: str, n: int, is_fresh: bool = False) -> Item | None:
         """The next item nobody holds, now this slot's, its attempt raised. One that failed in a slot and may be tried
-        again is that slot's; so is one that it claimed without learning of it (a lost answer)."""
+        again is that slot's; so is one that it claimed without learning of it (a lost answer). is_fresh: none of
+        those."""
         ...
 
     def finish_item(

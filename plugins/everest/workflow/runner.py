@@ -7,16 +7,14 @@ Airflow's operator, `python -m everest post` and `run_inline` all call `run_step
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Any, TypeVar
+from typing import Any
 
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
-
-from everest.errors import Conflict, EverestError, StepTimeout, TransientDatabaseError
+from everest.errors import Conflict, EverestError, StepTimeout
+from everest.workflow import again, deployment, engine, state
 from everest.workflow import definition as d
-from everest.workflow import deployment, engine, state
 from everest.workflow.definition import Definition, Step
 from everest.workflow.ports import Transaction, TransactionFactory
 from everest.workflow.slots import Slot
@@ -36,12 +34,6 @@ from everest.workflow.ticket import (
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
-TRANSIENT_TRIES = 6
-"""Inside one try of a step; waits 0.1 s to 3 s between them, so a deadlock is not felt and a restart of the
-database is mostly outlived."""
-
 MAX_PASSES = 20
 """DAG runs that `run_to_end` walks itself before it gives up: a document that keeps changing is not posted."""
 
@@ -55,13 +47,14 @@ def run_step(
     timeout_error: type[BaseException] = TimeoutError,
     branch: str = "",
     deployed: engine.Deployed = deployment.nothing,
+    rest: again.Rest = again.rest,
 ) -> Result:
     """Runs the step (or one branch, or one slot of a for_each) if it is this ticket's to run.
 
     Raises what the handler raised after recording it when it is permanent or this is the last try (the caller must
     not try again: `is_recorded` tells), else re-raises it for another try. Raises Fenced when a newer try owns it.
     """
-    return run_task(definition, ticket, [step], open_transaction, is_last_try, timeout_error, branch, deployed)
+    return run_task(definition, ticket, [step], open_transaction, is_last_try, timeout_error, branch, deployed, rest)
 
 
 def run_task(
@@ -73,13 +66,15 @@ def run_task(
     timeout_error: type[BaseException] = TimeoutError,
     branch: str = "",
     deployed: engine.Deployed = deployment.nothing,
+    rest: again.Rest = again.rest,
 ) -> Result:
     """`run_step` for each step of a task, one after another. Where they are several (a fused task), they are plain
-    ones, and a step that settles begins the next one in its own commit: one commit per step instead of two."""
+    ones, and a step that settles begins the next one in its own commit: one commit per step instead of two. rest: what
+    is done between two tries of an item."""
     result: Result | Go = Replay()
     for step, following in zip_longest(steps, steps[1:]):
         begun = result if isinstance(result, Go) else None
-        one = _Try(definition, ticket, step, branch, open_transaction, deployed, begun, following)
+        one = _Try(definition, ticket, step, branch, open_transaction, deployed, rest, begun, following)
         result = _tried(one, is_last_try, timeout_error)
         if isinstance(result, Leave):
             return result
@@ -125,6 +120,7 @@ class _Try:
         branch: str,
         open_transaction: TransactionFactory,
         deployed: engine.Deployed,
+        rest: again.Rest,
         begun: Go | None = None,
         following: str | None = None,
     ) -> None:
@@ -132,15 +128,25 @@ class _Try:
         self.step: Step = definition.step(step)
         self._begun, self._following = begun, following
         self._open = open_transaction
-        self._deployed = deployed
+        self._deployed, self._rest = deployed, rest
         self._token: Token | None = None if begun is None else begun.token
 
     def run(self) -> Result | Go:
         while True:
             try:
-                return self._again_when_transient(self._once)
+                if isinstance(self.step, d.ForEach):
+                    return self._slot(self.step)
+                return again.when_transient(self._once)
             except Overtaken as overtaken:  # each question has one answer, so this ends
                 log.info("step %s: %s", self.step.name, overtaken.message)
+
+    def _slot(self, step: d.ForEach) -> Result:
+        """Each item is tried again for itself, so the slot is not."""
+        start = again.when_transient(self._begin)
+        if not isinstance(start, Go):
+            return start
+        self._token = start.token
+        return Slot(self._definition, step, start, self._open, self._context, self._rest).run()
 
     def _once(self) -> Result | Go:
         # A lost COMMIT is answered here: the next pass finds the record of the one that committed and replays it.
@@ -149,9 +155,6 @@ class _Try:
             return start
         self._token = start.token
         match self.step:
-            case d.ForEach():
-                slot = Slot(self._definition, self.step, start, self._open, self._again_when_transient, self._context)
-                return slot.run()
             case d.Stream():
                 return self._stream(self.step, start)
             case d.Then() | d.Parallel():
@@ -222,7 +225,7 @@ class _Try:
                 engine.fail(tx, self._definition, token, error)
 
         try:
-            self._again_when_transient(write)
+            again.when_transient(write)
         except Fenced as fenced:
             # Recorded already (the answer was lost), or a newer try or DAG run decides: nobody is to try again for us.
             log.warning("the failure is not this try's to record: %s", fenced.message)
@@ -239,32 +242,6 @@ class _Try:
         except EverestError as problem:
             log.warning("the failed try is not in the run's history: %s", problem.message)
 
-    def _again_when_transient(self, work: Callable[[], T]) -> T:
-        made = []
-        try:
-            return work()
-        except TransientDatabaseError as error:
-            made.append(error)
-        retrying = Retrying(
-            retry=retry_if_exception_type(TransientDatabaseError),
-            wait=wait_random_exponential(multiplier=0.1, max=3),
-            stop=stop_after_attempt(TRANSIENT_TRIES),
-            before_sleep=lambda call: log.warning("transient database error, trying again: %s", _error_of(call)),
-            reraise=True,
-        )
-
-        def once_more() -> T:
-            if made:  # the first try: nearly always the only one, it needs no book-keeping
-                raise made.pop()
-            return work()
-
-        outcome: T = retrying(once_more)
-        return outcome
-
-
-def _error_of(call: Any) -> BaseException | None:
-    return call.outcome.exception() if call.outcome else None
-
 
 def run_to_end(definition: Definition, ticket: Ticket, open_transaction: TransactionFactory) -> str:
     """Walks a workflow that the caller took over to its end, jumps back included, and returns why it stopped.
@@ -277,12 +254,20 @@ def run_to_end(definition: Definition, ticket: Ticket, open_transaction: Transac
             result = run_task(definition, ticket, steps, open_transaction, is_last_try=True, branch=branch)
             if isinstance(result, Leave):
                 break
-        with open_transaction() as tx:
-            shadow = tx.runs.shadow(ticket.shadow_id)
-            if shadow is None or shadow.worker_status != "PENDING":
-                return result.reason if isinstance(result, Leave) else "done"
-            ticket = engine.take_over(tx, definition, ticket.shadow_id)
+        following = again.when_transient(lambda: _next_pass(definition, ticket, open_transaction))  # noqa: B023
+        if following is None:
+            return result.reason if isinstance(result, Leave) else "done"
+        ticket = following
     raise Conflict(f"{definition.name} went back {MAX_PASSES} times; the document is being changed while it is posted")
+
+
+def _next_pass(definition: Definition, ticket: Ticket, open_transaction: TransactionFactory) -> Ticket | None:
+    """None when nothing was announced."""
+    with open_transaction() as tx:
+        shadow = tx.runs.shadow(ticket.shadow_id)
+        if shadow is None or shadow.worker_status != "PENDING":
+            return None
+        return engine.take_over(tx, definition, ticket.shadow_id)
 
 
 def tasks_of(definition: Definition) -> list[tuple[list[str], str]]:

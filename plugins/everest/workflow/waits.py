@@ -57,9 +57,7 @@ def _delay(tx: Transaction, definition: Definition, run: Run, step: d.Delay, tok
         waiting["until"] = tx.now + step.duration
     if step.duration == timedelta(0) or parking.is_late(tx, waiting):
         return pointer.advance(tx, definition, run, step, token, {})
-    return parking.park(
-        tx, run, step, "running", waiting, f"menunggu sampai {parking.wib(waiting['until'])}", waiting["until"]
-    )
+    return parking.park(tx, run, step, "running", waiting, parking.delay_message(waiting), waiting["until"])
 
 
 # ------------------------------------------------------------------------------------------- other workflows

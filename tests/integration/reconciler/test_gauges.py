@@ -117,10 +117,12 @@ def test_heartbeats_tell_the_newest_of_each_program_and_how_many_are_there(world
         " ('consumer', 'a:1', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), '{\"state\": \"active\"}'),"
         " ('consumer', 'a:2', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), '{\"state\": \"stopped\"}'),"
         " ('consumer', 'a:3', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) - INTERVAL 1 HOUR, '{\"state\": \"active\"}'),"
-        " ('relay', 'a:4', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) - INTERVAL 10 MINUTE, '{\"state\": \"active\"}')"
+        " ('relay', 'a:4', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) - INTERVAL 10 MINUTE, '{\"state\": \"active\"}'),"
+        " ('reconciler', 'a:5', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) + INTERVAL 1 HOUR, '{\"state\": \"active\"}')"
     )
     told = found(world)
-    assert told[metrics.PROCESSES] == {("consumer",): 1, ("relay",): 0}
+    assert told[metrics.PROCESSES] == {("consumer",): 1, ("relay",): 0, ("reconciler",): 0}
+    assert told[metrics.HEARTBEAT_AGE][("reconciler",)] > 3500, "of a clock that was ahead: no sign of life"
     assert told[metrics.HEARTBEAT_AGE][("consumer",)] < 60
     assert 600 <= told[metrics.HEARTBEAT_AGE][("relay",)] < 900
 
