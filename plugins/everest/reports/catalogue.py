@@ -268,6 +268,7 @@ def opened(tx: UnitOfWork, key: str, filters: Filters | None = None, at_most: in
         raise ReportRefused(f"there is no report {key}; there are {', '.join(REPORTS)}")
     filters = filters or Filters()
     definition.check(filters)
+    _QUERIES.room_for_groups(tx.conn)
     with snapshot(tx.conn):
         nota = filters.nomer_nota
         if nota is not None and not _QUERIES.document_exists(tx.conn, nomer_nota=nota):

@@ -4,13 +4,16 @@ Text is written as text, always: no code becomes a number and nothing becomes a 
 format, as long as a spreadsheet can hold exactly this number (15 significant digits); one that it can't is written as
 text, in italics, so that what stands there is right and adds up nowhere by mistake. The totals are values that were
 computed exactly, not formulas over doubles. Sheet 1 is a plain table (headings, rows, totals); sheet 2 says what it is.
+
+XlsxWriter makes the workbook with an example of each format; the rows (`xlsx_rows`) take their place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import date, datetime, time
-from decimal import Decimal
+import io
+import re
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,14 +24,20 @@ from xlsxwriter.worksheet import Worksheet
 
 from everest import words
 from everest.reports.shape import NUMBERS, Kind, Report, ReportRefused
-from everest.spreadsheets import TEXT_AS_IT_IS, exact_double
+from everest.reports.xlsx_rows import Rows, Style
+from everest.spreadsheets import TEXT_AS_IT_IS
 from everest.words import Language
 
 MAX_ROWS = 1_048_576 - 2
 """Of an Excel sheet, less headings and totals."""
 
-MAX_TEXT = 32_767
-"""Characters of a cell; Excel refuses a file with more."""
+TABLE, ABOUT = "xl/worksheets/sheet1.xml", "xl/worksheets/sheet2.xml"
+LEVEL = 1
+"""Of compression: twice as quick as the usual one, for a file that is a fifth larger."""
+
+ROWS_PER_PIECE = 1_000
+_STYLE = re.compile(' s="([0-9]+)"')
+_DIMENSION = re.compile('<dimension ref="[^"]*"/>')
 
 FORMATS: dict[Kind, str] = {
     Kind.TEXT: "@",
@@ -43,14 +52,61 @@ FORMATS: dict[Kind, str] = {
 }
 WIDTHS = {Kind.TEXT: 30, Kind.CODE: 20, Kind.DATE: 12, Kind.INSTANT: 20, Kind.INTEGER: 10}
 WIDTH_OF_NUMBERS = 18
-FIRST_EXCEL_DAY = date(1900, 3, 1)
-"""Excel takes 1900 for a leap year, so days before this one are off by one; they are written as text."""
 
 
 def write_xlsx(report: Report, target: Path | BinaryIO, language: Language = "id") -> None:
     """The whole report. Raises ReportRefused when it has more rows than a sheet."""
-    with xlsxwriter.Workbook(str(target) if isinstance(target, Path) else target, {"constant_memory": True}) as book:
+    with zipfile.ZipFile(_book(report, language)) as book:
+        before, example, behind = _table(book.read(TABLE).decode())
+        others = {part: book.read(part) for part in book.infolist() if part.filename not in (TABLE, ABOUT)}
+    usual, bold, inexact = (list(map(int, _STYLE.findall(row))) for row in example.split("</row>")[1:4])
+    rows = Rows(list(map(Style, usual, inexact)))
+    totals = Rows(list(map(Style, bold, inexact)))
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
+        for part, content in others.items():
+            archive.writestr(part, content)
+        with archive.open(TABLE, "w", force_zip64=True) as sheet:
+            sheet.write(f"{before}{example.partition('</row>')[0]}</row>".encode())
+            for piece in _written(report, rows, totals, words.text(language, "report.total")):
+                sheet.write(piece)
+            sheet.write(behind.encode())
+        # How many rows there were is known now.
+        with zipfile.ZipFile(_book(report, language)) as book:
+            archive.writestr(ABOUT, book.read(ABOUT))
+
+
+def _written(report: Report, rows: Rows, totals: Rows, total: str) -> Iterator[bytes]:
+    number = 1
+    piece: list[str] = []
+    for number, row in enumerate(report.rows(), start=2):
+        if number - 1 > MAX_ROWS:
+            raise ReportRefused(f"more than {MAX_ROWS:,} rows do not fit into a sheet; narrow it down, or use CSV")
+        piece.append(rows.row(number, row))
+        if len(piece) == ROWS_PER_PIECE:
+            yield "".join(piece).encode()
+            piece = []
+    if report.totals:
+        values: list[Any] = list(report.totals_row())
+        if report.columns[0].name not in report.totals:
+            values[0] = total
+        piece.append(totals.row(number + 1, values))
+    yield "".join(piece).encode()
+
+
+def _table(xml: str) -> tuple[str, str, str]:
+    """Of the XML of sheet 1: what stands before its rows, the rows, and what stands behind them."""
+    before, opening, rest = xml.partition("<sheetData>")
+    rows, closing, behind = rest.partition("</sheetData>")
+    # How far the rows go is not known before they are written, and may be left out.
+    return _DIMENSION.sub("", before) + opening, rows, closing + behind
+
+
+def _book(report: Report, language: Language) -> BinaryIO:
+    """The workbook with an example of each format instead of its rows."""
+    stream = io.BytesIO()
+    with xlsxwriter.Workbook(stream, {"constant_memory": True}) as book:
         _Writer(book, report, language).write()
+    return stream
 
 
 class _Writer:
@@ -81,37 +137,10 @@ class _Writer:
         sheet.freeze_panes(1, 0)
         for place, column in enumerate(report.columns):
             sheet.write_string(0, place, column.headed(self._language), self._heading)
-        number = 0
-        for number, row in enumerate(report.rows(), start=1):
-            if number > MAX_ROWS:
-                raise ReportRefused(f"more than {MAX_ROWS:,} rows do not fit into a sheet; narrow it down, or use CSV")
-            self._row(sheet, number, row, self._plain)
-        if report.totals:
-            self._row(sheet, number + 1, report.totals_row(), self._bold)
-            if report.columns[0].name not in report.totals:
-                sheet.write_string(number + 1, 0, self._text("total"), self._bold[0])
+        for row, formats in enumerate((self._plain, self._bold, self._inexact), start=1):
+            for place, one in enumerate(formats):
+                sheet.write_blank(row, place, None, one)
         self._explain(self._book.add_worksheet(self._text("about_sheet")))
-
-    def _row(self, sheet: Worksheet, number: int, row: Sequence[Any], formats: list[Format]) -> None:
-        for place, value in enumerate(row):
-            if value is None:
-                continue
-            if isinstance(value, (Decimal, int)):
-                double = exact_double(Decimal(value))
-                if double is None:
-                    # An int formatted as `f` would pass through a double itself.
-                    sheet.write_string(number, place, f"{Decimal(value):f}", self._inexact[place])
-                else:
-                    sheet.write_number(number, place, double, formats[place])
-            elif isinstance(value, date):
-                day = value.date() if isinstance(value, datetime) else value
-                if day < FIRST_EXCEL_DAY:
-                    sheet.write_string(number, place, str(value), formats[place])
-                else:
-                    whole = value if isinstance(value, datetime) else datetime.combine(value, time.min)
-                    sheet.write_datetime(number, place, whole, formats[place])
-            else:
-                sheet.write_string(number, place, str(value)[:MAX_TEXT], formats[place])
 
     def _explain(self, sheet: Worksheet) -> None:
         report = self._report

@@ -13,6 +13,7 @@ from typing import Any
 
 import openpyxl
 import pytest
+import xlsxwriter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openpyxl.utils.escape import unescape
@@ -105,6 +106,60 @@ def test_h45_codes_survive_in_xlsx_as_text_and_none_of_them_is_a_formula() -> No
 
     assert [unescape(line[0].value) for line in cells[1:-1]] == CODES
     assert {line[0].data_type for line in cells[1:-1]} == {"s"}
+
+
+def test_a_text_that_is_xml_is_the_text_that_it_is_and_one_too_long_is_cut_between_characters() -> None:
+    texts = [
+        "<r><t>x</t></r>",
+        'a & <b> "c"',
+        " di tepi ",
+        "a\nb",
+        "a\rb",
+        "\x00\x0b",
+        "\ufffe",
+        "<is/>",
+        "😀" * 20_000,
+        "x" * 40_000,
+    ]
+
+    cells = xlsx_of([row(text) for text in texts])
+
+    found = [unescape(line[0].value) for line in cells[1:-1]]
+    assert found == [*texts[:-2], "😀" * 16_383, "x" * 32_767]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.text(max_size=8),
+            st.decimals(-(10**18), 10**18, places=4),
+            st.datetimes(datetime(1890, 1, 1), datetime(2999, 1, 1)),
+        )
+    )
+)
+@settings(max_examples=40, deadline=None)
+def test_rows_are_what_xlsxwriter_would_have_written(values: list[tuple[str, Decimal, datetime]]) -> None:
+    whole = [(text, number, saat.replace(microsecond=0)) for text, number, saat in values]
+    stream = io.BytesIO()
+    with xlsxwriter.Workbook(stream, {"constant_memory": True}) as book:
+        sheet = book.add_worksheet()
+        usual = book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
+        for place, (text, number, saat) in enumerate(whole):
+            sheet.write_string(place, 0, text)
+            double = exact_double(number)
+            if double is None:
+                sheet.write_string(place, 1, f"{number:f}")
+            else:
+                sheet.write_number(place, 1, double)
+            if saat.date() < date(1900, 3, 1):
+                sheet.write_string(place, 2, str(saat))
+            else:
+                sheet.write_datetime(place, 2, saat, usual)
+    expected = [list(cells) for cells in openpyxl.load_workbook(stream).worksheets[0].iter_rows(values_only=True)]
+
+    cells = xlsx_of([[text, number, None, None, saat, 1] for text, number, saat in whole])[1:-1]
+
+    assert [[line[0].value, line[1].value, line[4].value] for line in cells] == [one for one in expected if values]
 
 
 def test_numbers_dates_and_totals_of_a_workbook_are_real_ones() -> None:
