@@ -43,12 +43,16 @@ class Rows:
 
     def __init__(self, styles: Sequence[Style]) -> None:
         self._columns = [_column(place, style) for place, style in enumerate(styles)]
+        self._last = _letters(len(styles) - 1)
 
     def row(self, number: int, values: Sequence[Any]) -> str:
         """number: from 1."""
         cells = "".join([
             write(value, number) for write, value in zip(self._columns, values, strict=True) if value is not None
         ])  # fmt: skip
+        if values[-1] is None:
+            # Where no dimension says how wide the table is, every row shows it.
+            cells += f'<c r="{self._last}{number}"/>'
         return f'<row r="{number}">{cells}</row>'
 
 
