@@ -16,7 +16,7 @@ STACK = $(VENV)/python -m stack
 ANYWAY = $(shell test -x $(VENV)/python && echo $(VENV)/python || echo $(PYTHON)) -m stack
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up down status logs clean demo test test-all chaos check format bench bench-smoke migrate-large requirements
+.PHONY: help setup up down status logs clean demo test test-all chaos check format pictures bench bench-smoke migrate-large requirements
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r name text; do printf 'make %-14s %s\n' "$$name" "$$text"; done
@@ -74,6 +74,9 @@ format: setup ## format the code and sort the imports
 
 migrate-large: up ## adopt 3 x 5 million rows beside writers, minutes and gigabytes; EVEREST_MIGRATION_ROWS=100000
 	@bash -c 'set -a; . .local/stack.env; exec $(VENV)/python -m pytest -q -s -m long tests/migrations/test_large.py'
+
+pictures: up ## a picture of every page, in both languages, at a desk and on a phone: .local/pictures
+	@EVEREST_PICTURES=$(CURDIR)/.local/pictures $(PYTEST) -q tests/pages/test_seen.py -k phone
 
 bench: up ## the benchmarks; writes bench/results/
 	@bash -c 'set -a; . .local/stack.env; exec python -m bench $(ARGS)'

@@ -1,14 +1,18 @@
 """Every page with something in it, as people see it: by axe in both languages, light and dark, and on a phone.
 
 One world has all of it: documents in each state, a reversal, a draft, a workflow that waits, letters, findings. A page
-that has a route but no address here is missed.
+that has a route but no address here is missed. `make pictures` keeps what the browser shows.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,6 +41,8 @@ LONG = "SO-" + "PANJANG-" * 10
 NOT_PAGES = ("/reports/document", "/", "/assets/{version}/{name}", "/documents/of/{transaksi_id}")
 """Redirects, and files."""
 AXE = {"resultTypes": ["violations"]}
+PICTURES = os.environ.get("EVEREST_PICTURES")
+"""A folder for a picture of every page in both languages, at a desk and on a phone; none by default."""
 
 
 @pytest.fixture
@@ -124,6 +130,8 @@ def test_no_page_bars_anybody_and_each_fits_a_phone(open_as: Open, app: FastAPI,
     with open_as("finance") as page:
         for path in paths:
             page.goto(path)
+            if PICTURES:
+                draw(page, path, Path(PICTURES))
             for label, found in looks(page):
                 if found:
                     wrong[f"{path} {label}"] = found
@@ -143,13 +151,26 @@ def missed(app: FastAPI, paths: list[str]) -> list[str]:
     ]
 
 
+def draw(page: Page, path: str, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    name = re.sub(r"[^a-z0-9-]+", "_", path.lower().strip("/"))
+    sizes = (("desk", "light", DESK), ("phone", "dark", PHONE))
+    for language, (size_name, theme, size) in product(("id", "en"), sizes):
+        show(page, language, theme, size)
+        page.screenshot(path=folder / f"{name}.{language}.{size_name}.png", full_page=True)
+
+
+def show(page: Page, language: str, theme: Any, size: Any) -> None:
+    page.context.add_cookies([{"name": view.LANGUAGE_COOKIE, "value": language, "url": page.url}])
+    page.set_viewport_size(size)
+    page.emulate_media(color_scheme=theme)
+    page.reload()
+
+
 def looks(page: Page) -> Iterator[tuple[str, Any]]:
     """Two times through axe, which is what takes the time: between them every colour, language and layout was seen."""
     for language, theme, size in (("id", "light", DESK), ("en", "dark", PHONE)):
-        page.context.add_cookies([{"name": view.LANGUAGE_COOKIE, "value": language, "url": page.url}])
-        page.set_viewport_size(size)
-        page.emulate_media(color_scheme=theme)
-        page.reload()
+        show(page, language, theme, size)
         yield theme, serious(page)
         yield "too wide", page.evaluate("document.documentElement.scrollWidth > innerWidth ? [innerWidth] : []")
 
