@@ -161,10 +161,13 @@ def draw(page: Page, path: str, folder: Path) -> None:
 
 
 def show(page: Page, language: str, theme: Any, size: Any) -> None:
-    page.context.add_cookies([{"name": view.LANGUAGE_COOKIE, "value": language, "url": page.url}])
+    # Of the whole site: at the page's own address it would be a second one, for the pages below that address.
+    root = page.evaluate("location.origin")
+    page.context.add_cookies([{"name": view.LANGUAGE_COOKIE, "value": language, "url": root}])
     page.set_viewport_size(size)
     page.emulate_media(color_scheme=theme)
     page.reload()
+    assert page.locator("html").get_attribute("lang") == language
 
 
 def looks(page: Page) -> Iterator[tuple[str, Any]]:

@@ -11,12 +11,13 @@ from everest.audit.finding import ITEMS, JOBS, JOURNAL, POSTINGS, STOCK_CARD, Ch
 @dataclass(frozen=True)
 class Invariant:
     """key: its name everywhere (task, command, tables). sentence: what must hold. means, remedy: what a finding says,
-    and what to do about it."""
+    and what to do about it; remedy_id: the same in Indonesian, for the pages."""
 
     key: str
     sentence: str
     means: str
     remedy: str
+    remedy_id: str
     checks: tuple[Check, ...]
 
     @property
@@ -31,6 +32,9 @@ INVARIANTS = (
         means="journal rows were added, changed or taken away after the posting, or one has two sides or none.",
         remedy="compare with the posting set and its document (`attempts`, `audit-log`); find who wrote to `jurnal`."
         " Put back from a backup what was changed; posted rows are not edited to fit.",
+        remedy_id="bandingkan dengan posting dan dokumennya (`attempts`, `audit-log`); cari siapa yang menulis ke"
+        " `jurnal`. Kembalikan yang berubah dari cadangan; baris yang sudah diposting tidak disunting"
+        " supaya cocok.",
         checks=(
             walked(
                 "unbalanced",
@@ -47,6 +51,8 @@ INVARIANTS = (
         means="the journal and the stock card of one posting tell different stories: rows of one of them were changed.",
         remedy="see which of the two still fits `transaksi_values` of the document; restore the other from a backup, or"
         " reverse the posting and post a new nota.",
+        remedy_id="lihat mana dari keduanya yang masih cocok dengan `transaksi_values` dokumen itu; kembalikan"
+        " yang lain dari cadangan, atau balik postingnya dan posting nota baru.",
         checks=(
             walked(
                 "inventory_differs",
@@ -64,6 +70,9 @@ INVARIANTS = (
         remedy="`status NOTA` and the workflow's timeline tell what ran. COMPLETED without a posting: nothing was"
         " posted; submit the count under a new nota. A posting without COMPLETED: it is posted; find who changed the"
         " row.",
+        remedy_id="`status NOTA` dan riwayat alur kerjanya menunjukkan apa yang berjalan. COMPLETED tanpa posting:"
+        " tidak ada yang diposting; kirim hitungan dengan nota baru. Posting tanpa COMPLETED: sudah"
+        " diposting; cari siapa yang mengubah barisnya.",
         checks=(
             walked(
                 "completed_without_posting",
@@ -89,6 +98,9 @@ INVARIANTS = (
         remedy="post the document of that nota (its posting archives and replaces such rows); where there is none, or"
         " it is posted, let its owner take the rows out. docs/existing-installations.md has the rule that keeps two"
         " workers apart.",
+        remedy_id="posting dokumen nota itu (postingnya mengarsipkan dan mengganti baris begitu); kalau tidak ada,"
+        " atau sudah diposting, minta pemiliknya mengeluarkan barisnya. docs/existing-installations.md"
+        " memuat aturan yang memisahkan dua worker.",
         checks=(
             walked(
                 "journal_without_posting",
@@ -112,6 +124,7 @@ INVARIANTS = (
         means="the reversal, or the posting it reverses, was changed afterwards.",
         remedy="the two together must be zero per account and per item; restore from a backup the one that was"
         " changed.",
+        remedy_id="keduanya bersama harus nol per akun dan per barang; kembalikan yang berubah dari cadangan.",
         checks=(
             walked(
                 "reversal_of_nothing",
@@ -143,6 +156,8 @@ INVARIANTS = (
         means="the rows did not come from a posting of ours: a posting looks under the lock that closing waits for.",
         remedy="find who wrote them (the database's own log); let accounting decide whether they stay. Months that"
         " another program closed are named, because since when is not known.",
+        remedy_id="cari siapa yang menulisnya (log basis data sendiri); biarkan akuntansi memutuskan apakah"
+        " barisnya tetap. Bulan yang ditutup program lain disebut, karena sejak kapan tidak diketahui.",
         checks=(months.entered_while_closed,),
     ),
     Invariant(
@@ -151,6 +166,9 @@ INVARIANTS = (
         means="it came in at another cost than it went out; the rest stands in the inventory account for nothing.",
         remedy="let accounting decide: a value correction by the module that owns the movements. A count cannot clear"
         " it, because there is nothing to count. Items with a movement entered without a value are not judged.",
+        remedy_id="biarkan akuntansi memutuskan: koreksi nilai oleh modul pemilik mutasinya. Opname tidak bisa"
+        " menghapusnya, karena tidak ada yang bisa dihitung. Barang dengan mutasi tanpa nilai tidak"
+        " dinilai.",
         checks=(
             walked(
                 "empty_stock_with_value",
@@ -168,6 +186,9 @@ INVARIANTS = (
         remedy="`python -m everest report late-movements` shows all of it. Talk to who entered it; where the stock is"
         " wrong now, reverse the posting and count again. It stays a finding until the posting is reversed, or is older"
         " than EVEREST_AUDIT_LOOKBACK_DAYS.",
+        remedy_id="laporan Mutasi terlambat setelah posting menunjukkan semuanya. Bicarakan dengan yang"
+        " mencatatnya; kalau stoknya sekarang salah, balik postingnya dan hitung ulang. Tetap menjadi"
+        " temuan sampai postingnya dibalik, atau lebih lama dari EVEREST_AUDIT_LOOKBACK_DAYS.",
         checks=(movements.entered_late,),
     ),
     Invariant(
@@ -176,6 +197,8 @@ INVARIANTS = (
         means="nobody works on it any more, and the reconciler has not begun it again.",
         remedy="is the reconciler running (`make status`, its log)? `python -m everest post NOTA --take-over` posts it"
         " now.",
+        remedy_id="apakah reconciler berjalan (`make status`, lognya)? `python -m everest post NOTA --take-over`"
+        " mempostingnya sekarang.",
         checks=(jobs.processing_without_run,),
     ),
     Invariant(
@@ -183,6 +206,7 @@ INVARIANTS = (
         sentence="No job that is due has been PENDING for longer than the grace.",
         means="relay, consumer, Airflow or the DAG are down or paused, or a message was lost.",
         remedy='docs/operations.md, "PENDING for long".',
+        remedy_id='docs/operations.md, "PENDING for long".',
         checks=(jobs.overdue,),
     ),
     Invariant(
@@ -190,6 +214,8 @@ INVARIANTS = (
         sentence="Each document that FAILED by a fault has its dead letter.",
         means="nobody would see it among the dead letters: reconciler or relay are down, or letters were purged.",
         remedy="start reconciler and relay. Purged letters: `rerun` or drop each FAILED document (`status NOTA`).",
+        remedy_id="nyalakan reconciler dan relay. Surat yang sudah dihapus: `rerun` atau batalkan tiap dokumen"
+        " yang gagal (`status NOTA`).",
         checks=(jobs.without_letter, jobs.letters_lost),
     ),
 )

@@ -72,7 +72,7 @@ def health(request: Request) -> Response:
         Check("stuck", "bad" if stuck else "good", {"n": stuck}),
         Check("letters", "unsure" if letters else "good", {"n": letters}),
         _failures(last_day),
-        _audit(audits, standing, now),
+        _audit(audits, standing, now, view.language_of(request)),
     ]
     order = {"bad": 0, "unsure": 1, "good": 2}
     return view.page(
@@ -127,13 +127,14 @@ def _failures(ended: dict[str, int]) -> Check:
     return Check("failures", "unsure" if is_much else "good", {"failed": failed, "all": all_of_them})
 
 
-def _audit(audits: list[dict[str, Any]], standing: int, now: datetime) -> Check:
+def _audit(audits: list[dict[str, Any]], standing: int, now: datetime, language: str) -> Check:
     """Findings stand until an audit does not find them any more; what somebody acknowledged is no news. No news of the
     books is no good news."""
     values = {"n": standing, "looked": len(audits), "all": len(BY_KEY)}
     broken = [one["invariant"] for one in audits if _is_broken(one)]
     if standing or broken:
-        return Check("audit", "bad", values, tuple(f"{key}: {BY_KEY[key].remedy}" for key in broken))
+        told = ((BY_KEY[key].remedy_id if language == "id" else BY_KEY[key].remedy) for key in broken)
+        return Check("audit", "bad", values, tuple(f"{key}: {one}" for key, one in zip(broken, told, strict=True)))
     fresh = [one for one in audits if now - one["started_at"] < LATE_AUDIT]
     if len(fresh) < len(BY_KEY):
         return Check("audit_late", "unsure", values)

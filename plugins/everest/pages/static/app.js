@@ -245,6 +245,8 @@ function upload(event) {
 }
 
 followTheme();
+// On a phone the pages are one row to swipe through; the one that is open shall be seen.
+document.querySelector(".top nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 document.addEventListener("click", leadOut);
 document.addEventListener("click", dialogs);
 document.addEventListener("change", chooseAll);
