@@ -94,8 +94,10 @@ def _message(body: bytes) -> Message:
         raise _Wrong("not JSON that we read: nested too deeply") from None
     except ValueError as error:  # JSONDecodeError, and integers beyond Python's own limit
         raise _Wrong(f"not JSON: {error}") from None
-    if not isinstance(fields, dict):
+    if not isinstance(fields, _Object):
         raise _Wrong(f"not a JSON object but {_kind(fields)}")
+    if fields.twice is not None:
+        raise _Wrong(f"the key {_shown(fields.twice)} stands twice")
 
     version = fields.get("v")
     if version is not None and (type(version) is not int or version != VERSION):
@@ -148,12 +150,18 @@ def _name(fields: dict[str, Any], key: str) -> str | None:
     return value
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
+class _Object(dict[str, Any]):
+    """A JSON object that remembers a key that stood twice. Only in the message itself is that a contradiction; extra
+    fields are ignored, whatever is in them."""
+
+    twice: str | None = None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> _Object:
+    fields = _Object(pairs)
     if len(fields) < len(pairs):
         seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise _Wrong(f"the key {_shown(twice)} stands twice")
+        fields.twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
     return fields
 
 

@@ -33,6 +33,9 @@ CREATE TABLE so_headers_staging (
     KEY ix_so_headers_otorisasi (otorisasi_level, id)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
 
+CREATE TRIGGER tr_so_headers_created BEFORE INSERT ON so_headers_staging
+FOR EACH ROW SET NEW.created_at = COALESCE(NEW.created_at, UTC_TIMESTAMP(6));
+
 CREATE TABLE so_details_staging (
     id BIGINT NOT NULL AUTO_INCREMENT,
     header_id BIGINT NOT NULL,

@@ -147,10 +147,12 @@ WHERE transaksi_id = :transaksi_id AND problems IS NOT NULL;
 -- stamped when it is written and seen when its posting commits, whose last words are those of its job: a posting that
 -- ended after the snapshot was not seen by it; it began after `earliest`. An older column of
 -- whole seconds may have rounded its stamp down.
+-- A row that does not say its source is an older worker's count if its nota is one; what says another source is no count.
 -- STRAIGHT_JOIN: what was entered since is little and comes first; the items are made ready for the first such row only.
 SELECT k.id, k.kode_barang, k.lot, k.gudang_kode, k.nomer_nota,
        (k.posting_id IS NOT NULL OR k.sumber = 'OPNAME'
-        OR EXISTS (SELECT 1 FROM so_headers_staging h WHERE h.nomer_nota = k.nomer_nota)) AS is_opname,
+        OR (k.sumber IN ('', 'LAMA')
+            AND EXISTS (SELECT 1 FROM so_headers_staging h WHERE h.nomer_nota = k.nomer_nota))) AS is_opname,
        k.tanggal_wib, k.created_at, k.sumber, k.masuk, k.keluar
 FROM kartu_stok k
 STRAIGHT_JOIN (SELECT DISTINCT d.kode_barang FROM so_details_staging d WHERE d.header_id = :header_id) counted

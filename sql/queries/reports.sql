@@ -434,7 +434,7 @@ SELECT k.id, k.kode_barang, k.lot, k.gudang_kode, k.nomer_nota, k.sumber, k.tang
 FROM kartu_stok k
 WHERE k.gudang_kode IN :codes AND k.created_at >= :earliest AND k.tanggal_wib <= :snapshot_wib
   AND k.posting_id IS NULL AND k.sumber <> 'OPNAME'
-  AND NOT EXISTS (SELECT 1 FROM so_headers_staging h WHERE h.nomer_nota = k.nomer_nota)
+  AND NOT (k.sumber IN ('', 'LAMA') AND EXISTS (SELECT 1 FROM so_headers_staging h WHERE h.nomer_nota = k.nomer_nota))
   AND (:kode_barang IS NULL OR k.kode_barang = :kode_barang)
   AND (:lot IS NULL OR k.lot = :lot)
 ORDER BY k.tanggal_wib, k.id;

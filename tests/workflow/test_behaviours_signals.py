@@ -275,3 +275,30 @@ def test_051_a_tuple_to_match_is_the_list_that_a_payload_has(world: World) -> No
     assert world.status(run_id) == "waiting_for_signal"
     world.signal(run_id, "go", {"pair": [1, {"a": [2]}]})
     assert world.status(run_id) == "completed"
+
+
+def test_a_signal_to_a_failed_run_is_kept_for_its_retry(world: World) -> None:
+    broken = [True]
+
+    def stumble(state: dict[str, Any], step: Any) -> None:
+        if broken:
+            raise ValueError("not yet")
+
+    run_id = world.begin(workflow("later").then(stumble, name="a").max_attempts(1).wait_for_signal("go").build())
+    assert world.status(run_id) == "failed"
+
+    world.signal(run_id, "go", {"x": 1})
+    assert (world.status(run_id), world.messages(run_id)) == ("failed", [])
+    broken.clear()
+    world.act(run_id, control.retry)
+
+    assert (world.status(run_id), world.state(run_id)) == ("completed", {"x": 1})
+
+
+def test_051_a_number_is_no_truth_value_to_match(world: World) -> None:
+    run_id = world.begin(workflow("strict").wait_for_signal("go", match_payload={"ok": True}).build())
+
+    world.signal(run_id, "go", {"ok": 1})
+    assert world.status(run_id) == "waiting_for_signal"
+    world.signal(run_id, "go", {"ok": True})
+    assert world.status(run_id) == "completed"

@@ -62,14 +62,17 @@ def take(tx: Transaction, run: Run, step: d.WaitForSignals, waiting: dict[str, A
 
 def _matches(step: d.WaitForSignals, waiting: dict[str, Any], signal: Signal) -> bool:
     wanted = codec.as_stored(step.match_payload or {})
-    if any(key not in signal.payload or signal.payload[key] != value for key, value in wanted.items()):
+    if not all(_stands(signal.payload, key, value) for key, value in wanted.items()):
         return False
     if step.correlation_key is None:
         return True
     expected, given = waiting["correlation"]["value"], signal.payload
-    return signal.correlation == str(expected) or (
-        step.correlation_key in given and given[step.correlation_key] == expected
-    )
+    return signal.correlation == str(expected) or _stands(given, step.correlation_key, expected)
+
+
+def _stands(payload: dict[str, Any], key: str, value: Any) -> bool:
+    """Equal, and 1 is not True, as loops compare."""
+    return key in payload and payload[key] == value and isinstance(payload[key], bool) == isinstance(value, bool)
 
 
 def is_satisfied(step: d.WaitForSignals, waiting: dict[str, Any]) -> bool:
@@ -107,8 +110,9 @@ def deliver(
     correlation: str | None,
     who: str | None,
 ) -> bool:
-    """Stores a plain signal and gives it to the open wait, if that is missing it. Returns whether it woke the run."""
-    if run.status in ("completed", "cancelled", "failed"):
+    """Stores a plain signal and gives it to the open wait, if that is missing it. Returns whether it woke the run. A
+    failed run keeps it for its retry."""
+    if run.status in ("completed", "cancelled"):
         raise Conflict(f"workflow {run.id} is {run.status}; a signal would never be read")
     if not 0 < len(name) <= MAX_SIGNAL_NAME or len(correlation or "") > MAX_CORRELATION:
         raise DocumentRefused(
@@ -117,7 +121,7 @@ def deliver(
     signal_id = tx.runs.add_signal(run, name, payload, correlation, who, None)
     tx.runs.add_event(run, "signal", run.current_step, None, {"name": name, "by": who})
     step, waiting = awaited(definition, run)
-    if step is None or waiting is None or step.kind != "signal":
+    if run.status == "failed" or step is None or waiting is None or step.kind != "signal":
         return False
     signal = Signal(signal_id, name, payload, correlation, who, tx.now)
     return take(tx, run, step, waiting, signal) and _wake_if_satisfied(tx, run, step, waiting)

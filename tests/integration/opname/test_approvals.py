@@ -104,6 +104,19 @@ def test_h13_a_late_movement_makes_the_document_wait_with_the_movement_named(
     assert one.until is not None and one.until - one.asked_at == timedelta(days=14)
 
 
+@pytest.mark.parametrize("nota", ["SO-INI", "SO-LAIN"])
+def test_h13_what_names_its_source_is_no_count_though_its_nota_is_one(
+    walker: Walker, connection: Any, nota: str
+) -> None:
+    builders.warehouse(connection)
+    builders.document(connection, nomer_nota="SO-LAIN")
+    late(connection, nota)
+    times = {"diotorisasi_at": NOON + timedelta(hours=3), "snapshot_at": NOON}
+    document = builders.document(connection, nomer_nota="SO-INI", **times)
+
+    assert walker.post(document.shadow_id) == "WAITING"
+
+
 def test_an_approval_posts_and_stays_visible(walker: Walker, connection: Any, waiting: Document) -> None:
     approve(walker, waiting.nomer_nota, reason="barang datang tadi pagi")
 

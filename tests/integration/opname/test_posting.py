@@ -383,3 +383,23 @@ def test_every_attempt_is_kept_with_what_was_wrong(walker: Walker, connection: A
     (attempt,) = builders.rows(connection, "SELECT * FROM posting_attempts")
     assert (attempt["transaksi_id"], attempt["outcome"], attempt["code"]) == (document.transaksi_id, "FAILED", 422)
     assert "harga" in attempt["problems"]
+
+
+def test_another_program_may_leave_open_when_it_sent_a_document(walker: Walker, connection: Any) -> None:
+    """Then its snapshot is when it came, and its count posts."""
+    document = builders.document(connection)
+    columns = "nomer_nota, gudang_kode, tanggal_opname, otorisasi_level, diotorisasi_oleh, diotorisasi_at"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO so_headers_staging (transaksi_id, snapshot_at, created_at, " + columns + ")"
+            " SELECT 77, NULL, NULL, 'SO-KAPAN', " + columns.partition(", ")[2] + " FROM so_headers_staging WHERE id = %s",
+            (document.header_id,),
+        )
+        header_id = cursor.lastrowid
+    builders.write_lines(connection, header_id, builders.EXAMPLE)
+    shadow_id = builders.insert(connection, "rabbit_publish_shadow", transaksi_id=77, nomer_nota="SO-KAPAN")
+    connection.commit()
+
+    assert walker.post(shadow_id) == "COMPLETED"
+    (header,) = builders.rows(connection, "SELECT created_at FROM so_headers_staging WHERE id = %s", header_id)
+    assert abs(header["created_at"] - datetime.now(UTC).replace(tzinfo=None)) < timedelta(hours=1)

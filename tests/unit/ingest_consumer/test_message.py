@@ -129,12 +129,17 @@ def test_a_broken_message_is_refused_with_its_reason(body: bytes, reason: str) -
         '{"workflow": "payroll", "shadow_id": 7}',
         '{"transaksi_id": ' + "1" * 5000 + ', "shadow_id": 7}',
         "[" * 50_000,
-        '{"a": {"b": 1, "b": 2}, "transaksi_id": 1001, "shadow_id": 7}',
     ],
 )
 def test_what_could_confuse_a_reader_is_refused(text: str) -> None:
     with pytest.raises(DecodeError):
         decode(text.encode())
+
+
+def test_what_stands_twice_within_an_extra_field_is_ignored_with_it() -> None:
+    read = decode(b'{"a": {"b": 1, "b": 2}, "transaksi_id": 1001, "shadow_id": 7, "c": [{"shadow_id": 1, "shadow_id": 2}]}')
+
+    assert (read.transaksi_id, read.shadow_id) == (1001, 7)
 
 
 @given(st.binary(max_size=200))
