@@ -392,7 +392,9 @@ def test_another_program_may_leave_open_when_it_sent_a_document(walker: Walker, 
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO so_headers_staging (transaksi_id, snapshot_at, created_at, " + columns + ")"
-            " SELECT 77, NULL, NULL, 'SO-KAPAN', " + columns.partition(", ")[2] + " FROM so_headers_staging WHERE id = %s",
+            " SELECT 77, NULL, NULL, 'SO-KAPAN', "
+            + columns.partition(", ")[2]
+            + " FROM so_headers_staging WHERE id = %s",
             (document.header_id,),
         )
         header_id = cursor.lastrowid

@@ -137,7 +137,9 @@ def test_what_could_confuse_a_reader_is_refused(text: str) -> None:
 
 
 def test_what_stands_twice_within_an_extra_field_is_ignored_with_it() -> None:
-    read = decode(b'{"a": {"b": 1, "b": 2}, "transaksi_id": 1001, "shadow_id": 7, "c": [{"shadow_id": 1, "shadow_id": 2}]}')
+    read = decode(
+        b'{"a": {"b": 1, "b": 2}, "transaksi_id": 1001, "shadow_id": 7, "c": [{"shadow_id": 1, "shadow_id": 2}]}'
+    )
 
     assert (read.transaksi_id, read.shadow_id) == (1001, 7)
 
