@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
-from hashlib import sha256
 from typing import Any
 
 import pika
 from pika.adapters.blocking_connection import BlockingChannel
 
 from ingest_consumer import broker, shadow
+from ingest_consumer.broken_letters import BrokenLetters, Seen, seen
 from ingest_consumer.database import Database
 from ingest_consumer.errors import DecodeError, IngestError, RerunRefused
 from ingest_consumer.message import Message, decode, mismatch
@@ -29,6 +29,7 @@ from ingest_consumer.topology import DEAD_LETTER_QUEUE
 LETTERS_AT_ONCE = 500
 """Are read, and then their rows."""
 NOTA_SHOWN = 200
+KEY_SHOWN = 12
 LOOK_MAX = 100_000
 """A bound on one reading, far above what a queue that is looked after holds."""
 
@@ -47,15 +48,23 @@ class Standing(Enum):
 
 @dataclass(frozen=True)
 class Letter:
-    """A letter and its job. `key` names the letter by its content; `reason` is why it lies there."""
+    """A letter and its job. `reason` is why it lies there."""
 
     tag: int
-    key: str
-    died_at: datetime | None
     standing: Standing
     reason: str
     message: Message | None
     row: Shadow | None
+    seen: Seen
+
+    @property
+    def key(self) -> str:
+        """Names the letter by its content."""
+        return self.seen.digest[:KEY_SHOWN]
+
+    @property
+    def died_at(self) -> datetime | None:
+        return self.seen.died_at
 
     def as_json(self) -> dict[str, Any]:
         row, now = self.row, datetime.now(UTC)
@@ -135,20 +144,30 @@ def settle(
     wait_s: int,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> tuple[int, dict[str, int] | None]:
-    """Takes out the letters of documents that are COMPLETED or CANCELLED. Returns the number taken, and how many stay
-    by standing; None of the latter when another reader has the letters, or it was stopped before the end."""
+    """Takes out the letters of documents that are COMPLETED or CANCELLED, and broken ones that a person has dropped on
+    the pages; the rows of broken ones follow. Returns the number taken, and how many stay by standing; None of the
+    latter when another reader has the letters, or it was stopped before the end."""
     left: Counter[Standing] = Counter()
+    taken = 0
     with _held(connection, database, wait_s) as channel:
         if channel is None:
             return 0, None
+        broken = BrokenLetters(database)
         for letter in _letters(channel, database):  # none is kept: there may be many
-            left[letter.standing] += 1
-            if letter.standing is Standing.SETTLED:
+            is_over = letter.standing is Standing.SETTLED
+            if letter.standing is Standing.BROKEN:
+                is_over = broken.is_unwanted(letter.seen, letter.reason)
+            if is_over:
                 channel.basic_ack(letter.tag)
+                taken += 1
+            else:
+                left[letter.standing] += 1
             if is_stopping():
-                return left[Standing.SETTLED], None
+                return taken, None
+        if taken + left.total() < LOOK_MAX:  # else what was not read would seem to be gone
+            broken.keep()
     stay = (Standing.BROKEN, Standing.FAILED, Standing.AT_WORK)
-    return left[Standing.SETTLED], {one.value.replace(" ", "_"): left[one] for one in stay}
+    return taken, {one.value.replace(" ", "_"): left[one] for one in stay}
 
 
 def replay(box: Box, letters: list[Letter], database: Database, actor: str, reason: str | None) -> list[Done]:
@@ -211,36 +230,34 @@ def _letters(channel: BlockingChannel, database: Database) -> Iterator[Letter]:
         if not raw:
             return
         count -= len(raw)
-        ids = {message.shadow_id for _, _, _, message, _ in raw if message}
+        ids = {message.shadow_id for _, _, message, _ in raw if message}
         with database.transaction() as conn:
             rows = shadow.get_many(conn, ids)
-        for tag, key, died_at, message, broken in raw:
-            yield _letter(tag, key, died_at, message, broken, rows)
+        for tag, look, message, broken in raw:
+            yield _letter(tag, look, message, broken, rows)
 
 
-def _raw(channel: BlockingChannel, count: int) -> Iterator[tuple[int, str, datetime | None, Message | None, str]]:
+def _raw(channel: BlockingChannel, count: int) -> Iterator[tuple[int, Seen, Message | None, str]]:
     for _ in range(count):
         method, properties, body = channel.basic_get(DEAD_LETTER_QUEUE)
         if method is None:
             return
         message, broken = _decoded(body)
-        yield method.delivery_tag, sha256(body).hexdigest()[:12], _died_at(properties), message, broken
+        yield method.delivery_tag, seen(method, properties, body), message, broken
 
 
-def _letter(
-    tag: int, key: str, died_at: datetime | None, message: Message | None, broken: str, rows: dict[int, Shadow]
-) -> Letter:
+def _letter(tag: int, look: Seen, message: Message | None, broken: str, rows: dict[int, Shadow]) -> Letter:
     if message is None:
-        return Letter(tag, key, died_at, Standing.BROKEN, broken, None, None)
+        return Letter(tag, Standing.BROKEN, broken, None, None, look)
     row = rows.get(message.shadow_id)
     wrong = mismatch(message, row)
     if wrong or row is None:  # another document's row is no business of this letter
-        return Letter(tag, key, died_at, Standing.BROKEN, wrong or "no shadow row", message, None)
+        return Letter(tag, Standing.BROKEN, wrong or "no shadow row", message, None, look)
     if row.is_final:
-        return Letter(tag, key, died_at, Standing.SETTLED, f"document is {row.worker_status}", message, row)
+        return Letter(tag, Standing.SETTLED, f"document is {row.worker_status}", message, row, look)
     if row.worker_status == "FAILED":
-        return Letter(tag, key, died_at, Standing.FAILED, row.reason, message, row)
-    return Letter(tag, key, died_at, Standing.AT_WORK, f"document is {row.worker_status} again", message, row)
+        return Letter(tag, Standing.FAILED, row.reason, message, row, look)
+    return Letter(tag, Standing.AT_WORK, f"document is {row.worker_status} again", message, row, look)
 
 
 def _decoded(body: bytes) -> tuple[Message | None, str]:
@@ -250,20 +267,6 @@ def _decoded(body: bytes) -> tuple[Message | None, str]:
         return replace(message, text="", nota=message.nota and message.nota[:NOTA_SHOWN]), ""
     except DecodeError as error:
         return None, error.message
-
-
-def _died_at(properties: pika.BasicProperties) -> datetime | None:
-    """When the broker (x-death) or the reconciler (its publishing time) put it there; aware UTC."""
-    try:
-        at = broker.headers_of(properties)["x-death"][0]["time"]
-    except (KeyError, IndexError, TypeError):
-        at = properties.timestamp
-    if isinstance(at, datetime):
-        return at.replace(tzinfo=UTC)
-    try:
-        return datetime.fromtimestamp(at, UTC) if isinstance(at, int) else None
-    except (ValueError, OverflowError, OSError):
-        return None  # its sender counts in milliseconds
 
 
 def chosen(

@@ -252,3 +252,25 @@ ON DUPLICATE KEY UPDATE seen_at = UTC_TIMESTAMP(6), detail = :detail;
 -- name: forget_heartbeats!
 -- What died long ago; bounded, so that a process that starts never holds the table for long.
 DELETE FROM process_heartbeats WHERE name = :name AND seen_at < UTC_TIMESTAMP(6) - INTERVAL :days DAY ORDER BY seen_at LIMIT 1000;
+
+-- name: keep_broken_letter*!
+-- A broken message that lies in the dead-letter queue. One that had gone and lies there again is a new one: whoever
+-- dropped the old one has not seen it. (MySQL assigns from left to right: gone_at comes last.)
+INSERT INTO broken_letters
+    (digest, reason, body, body_bytes, origin, copies, died_at, first_seen_at, last_seen_at)
+VALUES (:digest, :reason, :body, :body_bytes, :origin, :copies, :died_at, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))
+ON DUPLICATE KEY UPDATE
+    first_seen_at = IF(gone_at IS NULL, first_seen_at, UTC_TIMESTAMP(6)),
+    dropped_by = IF(gone_at IS NULL, dropped_by, NULL), dropped_at = IF(gone_at IS NULL, dropped_at, NULL),
+    reason = VALUES(reason), origin = VALUES(origin), copies = VALUES(copies), died_at = VALUES(died_at),
+    last_seen_at = UTC_TIMESTAMP(6), gone_at = NULL;
+
+-- name: lying_broken_letters(size)
+-- Those that lay in the queue at the last look, and whether somebody wants them out.
+SELECT id, digest, dropped_at IS NOT NULL FROM broken_letters WHERE gone_at IS NULL ORDER BY id LIMIT :size;
+
+-- name: broken_letters_gone!
+UPDATE broken_letters SET gone_at = UTC_TIMESTAMP(6) WHERE id IN :ids;
+
+-- name: forget_broken_letters!
+DELETE FROM broken_letters WHERE gone_at < UTC_TIMESTAMP(6) - INTERVAL :days DAY ORDER BY gone_at LIMIT 1000;

@@ -125,6 +125,11 @@ GRANT SELECT ON schema_migrations TO 'everest_reconciler'@'%', 'everest_operator
 GRANT SELECT, INSERT, UPDATE, DELETE ON process_heartbeats TO 'everest_consumer'@'%', 'everest_relay'@'%', 'everest_reconciler'@'%';
 GRANT SELECT ON process_heartbeats TO 'everest_pages'@'%', 'everest_operator'@'%', 'everest_reader'@'%';
 
+-- Broken messages, copied from the queue and forgotten by the relay. People may ask that one is taken out, no more.
+GRANT SELECT, INSERT, UPDATE, DELETE ON broken_letters TO 'everest_relay'@'%';
+GRANT SELECT, UPDATE (dropped_by, dropped_at) ON broken_letters TO 'everest_pages'@'%';
+GRANT SELECT ON broken_letters TO 'everest_operator'@'%', 'everest_reader'@'%';
+
 -- The audit of the books: a nightly DAG, and `everest audit` by hand.
 GRANT SELECT, INSERT, UPDATE ON audit_runs TO 'everest_tasks'@'%', 'everest_operator'@'%';
 GRANT SELECT, INSERT, UPDATE ON audit_findings TO 'everest_tasks'@'%', 'everest_operator'@'%';

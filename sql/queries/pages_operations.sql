@@ -24,6 +24,27 @@ LEFT JOIN workflow_runs r ON r.id = s.workflow_id
 WHERE s.worker_status = 'FAILED' AND COALESCE(s.error_code, 500) <> 403
   AND (r.id IS NULL OR r.carrier_shadow_id IS NULL OR r.carrier_shadow_id = s.id);
 
+-- name: broken_letters(after_id, size)
+-- Broken messages that lie in the dead-letter queue, as the relay last saw them.
+SELECT id, LEFT(digest, 12) AS letter, reason, body, body_bytes, origin, copies, died_at, first_seen_at, last_seen_at, dropped_by, dropped_at
+FROM broken_letters
+WHERE gone_at IS NULL AND id > :after_id
+ORDER BY id
+LIMIT :size;
+
+-- name: count_broken_letters()$
+-- How many of them there are, each copy counted.
+SELECT COALESCE(SUM(copies), 0) FROM broken_letters WHERE gone_at IS NULL;
+
+-- name: broken_letter(letter_id)^
+-- One of them, while it lies there.
+SELECT LEFT(digest, 12) AS letter, reason, copies FROM broken_letters WHERE id = :letter_id AND gone_at IS NULL;
+
+-- name: drop_broken_letter(letter_id, actor)!
+-- The relay takes it out within a minute, all its copies.
+UPDATE broken_letters SET dropped_by = :actor, dropped_at = UTC_TIMESTAMP(6)
+WHERE id = :letter_id AND gone_at IS NULL AND dropped_at IS NULL;
+
 -- name: named(shadow_id)^
 -- What a person calls a job, and where it is looked at: as a document, or as a run of another module.
 SELECT COALESCE(s.nomer_nota, CONCAT(r.workflow, ' #', r.id), CONCAT('#', s.id)) AS name, s.transaksi_id, s.workflow_id

@@ -369,3 +369,49 @@ def test_the_health_page_shows_the_last_audit_and_what_stands(browser: Be, conne
 def test_the_health_page_says_what_is_away_and_what_to_do(browser: Be, connection: Any) -> None:
     page = browser("engineer").get("/health").text
     assert "make logs P=consumer" in page and "make logs P=relay" in page and "make logs P=reconciler" in page
+
+
+def broken_letter(conn: Any, body: str, digest: str) -> int:
+    with conn.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO broken_letters (digest, reason, body, body_bytes, origin, copies, first_seen_at, last_seen_at)"
+            " VALUES (%s, 'not JSON', %s, 9, 'x / y', 2, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))",
+            (digest * 64, body),
+        )
+        number = int(cursor.lastrowid)
+    conn.commit()
+    return number
+
+
+def test_a_broken_message_is_shown_as_text_and_dropped_with_a_reason_once(browser: Be, connection: Any) -> None:
+    first, second = (
+        broken_letter(connection, "<script>alert(1)</script>\\xff", "a"),
+        broken_letter(connection, "lain", "b"),
+    )
+    finance = browser("finance")
+    page = finance.get("/dead-letters").text
+    assert (
+        "<script>alert(1)" not in page
+        and "&lt;script&gt;alert(1)" in page
+        and "\\xff" in page
+        and "not JSON" in page
+        and "x / y" in page
+    )
+    assert ">4</strong>" in page, "copies are counted"
+    assert f'name="letter_id" value="{first}"' in page
+    assert browser("warehouse").get("/dead-letters").status_code == 403
+    assert browser("warehouse").submit("/dead-letters/drop-broken", letter_id=str(first), reason="x").status_code == 403
+    assert finance.submit("/dead-letters/drop-broken", letter_id=str(first)).status_code == 422
+    assert finance.submit("/dead-letters/drop-broken", reason="x").status_code == 422
+    assert audit(connection) == []
+    for _ in range(2):
+        done = finance.submit("/dead-letters/drop-broken", letter_id=[str(first), "99999"], reason="salah alamat")
+        assert done.status_code == 200
+    connection.commit()
+    assert [(row["id"], row["dropped_by"]) for row in builders.rows(connection, "SELECT * FROM broken_letters")] == [
+        (first, "finance"),
+        (second, None),
+    ]
+    assert audit(connection) == [("finance", "drop_broken_letter")]
+    page = finance.get("/dead-letters").text
+    assert f'name="letter_id" value="{first}"' not in page and "sedang dibuang oleh finance" in page

@@ -62,14 +62,18 @@ _CONSUMER = (
 )
 _RELAY = {
     "beat",
+    "broken_letters_gone",
     "due_again",
     "due_as_meant",
     "due_of_waiting",
+    "forget_broken_letters",
     "forget_heartbeats",
     "free_shadows",
     "get_lock",
     "get_shadows",
+    "keep_broken_letter",
     "known_shadows",
+    "lying_broken_letters",
     "mark_published",
     "mark_shadows_published",
     "mark_unpublished",

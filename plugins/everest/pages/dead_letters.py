@@ -1,7 +1,8 @@
 """Surat mati: what failed with a fault, why, and the two ways out. No AMQP is spoken here: a row tells of its letter.
 
 Running a document again, or dropping it, changes its row in one transaction; the letter itself is taken out of the
-queue within a minute, when the document has ended. Messages that are none of ours have no row; see the command line.
+queue within a minute, when the document has ended. Broken messages are shown and dropped by the rows that the relay
+makes of them (ingest_consumer/broken_letters.py).
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ def dead_letters(request: Request) -> Response:
     with store.transaction(request) as tx:
         rows = list(QUERIES.page_of_letters(tx.conn, before_id=before, nota=nota, size=PAGE + 1))
         total = QUERIES.count_letters(tx.conn)
+        after = params.number(request, "after", 0)
+        broken = list(QUERIES.broken_letters(tx.conn, after_id=after, size=PAGE + 1))
+        broken_total = int(QUERIES.count_broken_letters(tx.conn))
     queue = broker.look(request.app.state.settings.broker)
     return view.page(
         request,
@@ -44,6 +48,9 @@ def dead_letters(request: Request) -> Response:
         older=rows[PAGE - 1]["shadow_id"] if len(rows) > PAGE else None,
         is_first=before == params.THE_END,
         total=total,
+        broken=broken[:PAGE],
+        more_broken=broken[PAGE - 1]["id"] if len(broken) > PAGE else None,
+        broken_total=broken_total,
         in_queue=queue.letters if queue else None,
         query=request.query_params,
     )
@@ -86,18 +93,42 @@ def drop(request: Request) -> Response:
     return _each(request, cancel)
 
 
+@router.post("/dead-letters/drop-broken")
+@needs(Permission.ACT)
+def drop_broken(request: Request) -> Response:
+    """Has chosen broken messages taken out of the queue, all copies of each; needs a reason."""
+    who, reason = person(request).name, _reason(request)
+    if reason is None:
+        raise HTTPException(422, "reason")
+    told = []
+    for letter_id in _chosen(request, "letter_id"):
+        with store.transaction(request) as tx:
+            found = QUERIES.broken_letter(tx.conn, letter_id=letter_id)
+            dropped = found and QUERIES.drop_broken_letter(tx.conn, letter_id=letter_id, actor=who[:100])
+            if dropped:
+                after = {"letter": found["letter"], "reason": found["reason"], "copies": found["copies"]}
+                shadow.audit(tx.conn, who, "drop_broken_letter", None, reason, after)
+        name = found["letter"] if found else f"#{letter_id}"
+        told.append({"name": name, "outcome": "dropped_broken" if dropped else "broken_gone", "words": None})
+    return view.page(request, "dead_letters_done.html", told=told)
+
+
 def _reason(request: Request) -> str | None:
     return str(form(request).get("reason", "")).strip()[:MAX_REASON] or None
 
 
-def _each(request: Request, act: Callable[[Any, int], str]) -> Response:
-    """One answer for many: what became of each."""
-    given = [str(one) for one in form(request).getlist("shadow_id")]
+def _chosen(request: Request, name: str) -> list[int]:
+    given = [str(one) for one in form(request).getlist(name)]
     chosen = list(dict.fromkeys(int(one) for one in given if one.isascii() and one.isdecimal() and len(one) < 19))
     if not chosen:
         raise HTTPException(422, "nothing_chosen")
+    return chosen[:MAX_AT_ONCE]
+
+
+def _each(request: Request, act: Callable[[Any, int], str]) -> Response:
+    """One answer for many: what became of each."""
     told = []
-    for shadow_id in chosen[:MAX_AT_ONCE]:
+    for shadow_id in _chosen(request, "shadow_id"):
         try:
             with store.transaction(request) as tx:
                 named = QUERIES.named(tx.conn, shadow_id=shadow_id) or {"name": f"#{shadow_id}"}

@@ -125,7 +125,7 @@ VALUES = {
     "problem": said(PAGES, ("HTTPException",), 1) | said(PAGES, ("problem_page",), 2),
     "workflow": {"changed", "missing"},
     "attempt": {"added", "removed", "changed"},
-    "letters": {"replayed", "dropped", "not_failed", "refused"},
+    "letters": {"replayed", "dropped", "not_failed", "refused", "dropped_broken", "broken_gone"},
     "submit": said([view.HERE / "submit.py"], ("_page",), None, "why"),
     "unit": {"second", "minute", "hour", "day"},
 }

@@ -51,6 +51,7 @@ def test_consumer_and_relay_have_no_right_on_any_document() -> None:
     theirs = {right.table for right in rights() if right.account in ("everest_consumer", "everest_relay")}
     assert theirs == {
         "audit_log",
+        "broken_letters",
         "outbox",
         "process_heartbeats",
         "rabbit_publish_shadow",
