@@ -422,6 +422,25 @@ SET worker_status = :worker_status, worker_at = UTC_TIMESTAMP(6), current_step =
 WHERE workflow_id = :workflow_id AND worker_status NOT IN ('COMPLETED', 'CANCELLED')
 ORDER BY id;
 
+-- name: part_strangers(workflow_id, carrier_id, nota)!
+-- A run completes: jobs of its document that name another nota than the one it completed as (that of its answer, else its
+-- carrier's) do not share that. Each fails on its own, as one that comes after the end does. Without a nota, or with
+-- blanks behind it, a job is the document's.
+UPDATE rabbit_publish_shadow s
+JOIN rabbit_publish_shadow c ON c.id = :carrier_id
+SET s.response = JSON_OBJECT('status', 'error', 'code', 409, 'message', CONCAT(
+        'transaksi ', s.transaksi_id, ' sudah selesai (COMPLETED) dengan nota ', COALESCE(:nota, c.nomer_nota),
+        '; nota ', s.nomer_nota, ' tidak bisa memakainya lagi'), 'errors', JSON_ARRAY()),
+    s.error = CONCAT(
+        'transaksi ', s.transaksi_id, ' sudah selesai (COMPLETED) dengan nota ', COALESCE(:nota, c.nomer_nota),
+        '; nota ', s.nomer_nota, ' tidak bisa memakainya lagi'),
+    s.error_code = 409, s.worker_status = 'FAILED', s.worker_at = UTC_TIMESTAMP(6), s.current_step = NULL,
+    s.workflow_id = NULL
+WHERE s.workflow_id = :workflow_id AND s.id <> c.id AND s.worker_status NOT IN ('COMPLETED', 'CANCELLED')
+  AND s.transaksi_id = c.transaksi_id
+  AND RTRIM(s.nomer_nota) <> '' AND RTRIM(COALESCE(:nota, c.nomer_nota)) <> ''
+  AND RTRIM(s.nomer_nota) <> RTRIM(COALESCE(:nota, c.nomer_nota));
+
 -- name: announce(shadow_id, worker_status, current_step, response, dag_id, dag_run_id, n)!
 -- The carrier learns the DAG run that is announced or owns the workflow now.
 UPDATE rabbit_publish_shadow

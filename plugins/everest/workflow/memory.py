@@ -17,7 +17,18 @@ from everest.errors import Conflict, DocumentMissing
 from everest.workflow import clock
 from everest.workflow.memory_fanout import MemoryFanout
 from everest.workflow.memory_tables import Message, Tables, plain
-from everest.workflow.records import FINAL, Ended, Outcome, Run, ShadowRow, Standing, StepRecord, Try
+from everest.workflow.records import (
+    FINAL,
+    Ended,
+    Outcome,
+    Run,
+    ShadowRow,
+    Standing,
+    StepRecord,
+    Try,
+    is_other_nota,
+    nota_refused,
+)
 from everest.workflow.ticket import NEWER_TRY, Fenced, Stale, Token
 
 
@@ -241,6 +252,17 @@ class MemoryRunStore(MemoryFanout):
     def set_shadows(self, run: Run, outcome: Outcome) -> None:
         for row in self._of(run):
             self.set_shadow(row["id"], outcome, run.current_step)
+
+    def part_strangers(self, run: Run, nota: str | None) -> None:
+        carrier = self._t.shadows[run.carrier_shadow_id or 0]
+        ended_as = nota or carrier["nomer_nota"]
+        for row in self._of(run):
+            is_document = row["transaksi_id"] is not None and row["transaksi_id"] == carrier["transaksi_id"]
+            is_open = row is not carrier and row["worker_status"] not in ("COMPLETED", "CANCELLED")
+            if is_document and is_open and is_other_nota(row["nomer_nota"], ended_as):
+                refused = nota_refused(row["transaksi_id"], "COMPLETED", ended_as, row["nomer_nota"])
+                self.set_shadow(row["id"], refused, None)
+                row["workflow_id"] = None
 
     def announce(self, run: Run, outcome: Outcome) -> None:
         for row in self._of(run):

@@ -9,7 +9,7 @@ from everest.errors import Conflict, DefinitionError, DocumentMissing
 from everest.workflow import clock, pointer, starts, waits
 from everest.workflow.definition import Definition
 from everest.workflow.ports import Transaction
-from everest.workflow.records import FINAL, WAITING, Outcome, Run, ShadowRow, Try
+from everest.workflow.records import FINAL, WAITING, Outcome, Run, ShadowRow, Try, is_other_nota, nota_refused
 from everest.workflow.ticket import Leave, Ticket
 
 
@@ -51,18 +51,19 @@ def find(
 def second_row(tx: Transaction, run: Run, ticket: Ticket) -> Leave:
     """A second job for a document does no work of its own: it waits with it, shares its end, or runs it again.
 
-    One that names another nota than the one that ended is no job of that document: to share its end would call a
-    nota posted that never was. It fails on its own, not linked to the run.
+    One that names another nota is no job of that document: to share its end would call a nota posted that never was. It
+    fails on its own, not linked to the run. Where it may be the first that names the right one (the run has not
+    completed a step, so nothing has looked at the document yet) it runs it again, and the first step judges it. While
+    the run is at work it waits with it, and is parted when the run completes (`RunStore.part_strangers`).
     """
+    if run.status in FINAL or (run.status == "failed" and run.transitions > 0):
+        refused = _other_nota(tx, run, ticket)
+        if refused is not None:
+            tx.runs.set_shadow(ticket.shadow_id, refused, None)
+            return Leave(refused.error or "")
     if run.status in FINAL:
-        outcome = tx.runs.outcome_of(run)
-        conflict = _other_nota(tx, run, ticket, outcome)
-        if conflict is not None:
-            detail = {"status": "error", "code": 409, "message": conflict, "errors": []}
-            tx.runs.set_shadow(ticket.shadow_id, Outcome("FAILED", detail, 409, conflict), None)
-            return Leave(conflict)
         tx.runs.link_shadow(ticket.shadow_id, run.id)
-        tx.runs.set_shadow(ticket.shadow_id, outcome, run.current_step)
+        tx.runs.set_shadow(ticket.shadow_id, tx.runs.outcome_of(run), run.current_step)
         return Leave(f"the document is {run.status} already; its outcome was copied")
     tx.runs.link_shadow(ticket.shadow_id, run.id)
     if run.status == "failed":
@@ -76,16 +77,14 @@ def second_row(tx: Transaction, run: Run, ticket: Ticket) -> Leave:
     return Leave(f"shadow row {run.carrier_shadow_id} carries this document; this row waits for its end")
 
 
-def _other_nota(tx: Transaction, run: Run, ticket: Ticket, outcome: Outcome) -> str | None:
-    """Why this job is not one of the document that the run ended; None when it is."""
+def _other_nota(tx: Transaction, run: Run, ticket: Ticket) -> Outcome | None:
+    """How this job ends when it is not one of the document's; None when it is."""
+    outcome = tx.runs.outcome_of(run)
     this, carrier = tx.runs.shadow(ticket.shadow_id), tx.runs.shadow(pointer.carrier(run))
-    ended_as = (outcome.response or {}).get("nomer_nota") or (carrier and carrier.nomer_nota)
-    if this is None or this.nomer_nota is None or ended_as is None or this.nomer_nota == ended_as:
+    documents = (outcome.response or {}).get("nomer_nota") or (carrier and carrier.nomer_nota)
+    if this is None or not is_other_nota(this.nomer_nota, documents):
         return None
-    return (
-        f"transaksi {this.transaksi_id} sudah selesai ({outcome.worker_status}) dengan nota {ended_as};"
-        f" nota {this.nomer_nota} tidak bisa memakainya lagi"
-    )
+    return nota_refused(this.transaksi_id, outcome.worker_status, documents, this.nomer_nota)
 
 
 def take_over(tx: Transaction, definition: Definition, shadow_id: int, take_running: bool = False) -> Ticket:

@@ -216,6 +216,12 @@ class RunStore(Protocol):
         """All rows of the run that are not final: the outcome and the run's pointer."""
         ...
 
+    def part_strangers(self, run: Run, nota: str | None) -> None:
+        """Open rows of a document that the run completes which name another nota: each becomes FAILED 409 on its own
+        and is no longer the run's. nota: what it completed as; None or '': what its carrier names, and where that
+        names none, no row is a stranger. A row without a nota, or with blanks behind it, is the document's."""
+        ...
+
     def announce(self, run: Run, outcome: Outcome) -> None:
         """Writes the run's n and DAG run id into the carrier row with this outcome; other open rows wait."""
         ...

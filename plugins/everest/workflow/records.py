@@ -186,3 +186,21 @@ class Outcome:
     response: dict[str, Any] | None = None
     error_code: int | None = None
     error: str | None = None
+
+
+def is_other_nota(nota: str | None, documents: str | None) -> bool:
+    """Whether a job names another nota than its document. As MySQL compares them, blanks at the end count for nothing; a
+    job that names none is the document's, and where the document's is not known no job is another's."""
+    named, known = (nota or "").rstrip(" "), (documents or "").rstrip(" ")
+    return "" not in (named, known) and named != known
+
+
+def nota_refused(transaksi_id: int | None, worker_status: str, documents: str | None, nota: str | None) -> Outcome:
+    """How a job ends that names another nota than its document, which stands as worker_status. The sentence stands in
+    the query part_strangers as well."""
+    stands = "dimulai" if worker_status == "FAILED" else "selesai"
+    message = (
+        f"transaksi {transaksi_id} sudah {stands} ({worker_status}) dengan nota {documents};"
+        f" nota {nota} tidak bisa memakainya lagi"
+    )
+    return Outcome("FAILED", {"status": "error", "code": 409, "message": message, "errors": []}, 409, message)

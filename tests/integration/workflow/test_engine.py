@@ -363,8 +363,8 @@ def test_a_used_key_is_a_conflict_and_writes_nothing(db: Database, connection: A
 OPNAME = workflow("opname_posting").then(note("a"), name="a").idempotency_key("{transaksi_id}").build()
 
 
-def foreign(connection: Any, transaksi_id: int = 1001) -> Ticket:
-    shadow_id = builders.shadow_row(connection, transaksi_id, "SO-1")
+def foreign(connection: Any, transaksi_id: int = 1001, nota: str | None = "SO-1") -> Ticket:
+    shadow_id = builders.shadow_row(connection, transaksi_id, nota)
     run_id = jobs.dag_run_id("opname_posting", transaksi_id, None, shadow_id, 1)
     assert jobs.claim(connection, shadow_id, None, "opname_posting", run_id, 1)
     connection.commit()
@@ -425,6 +425,78 @@ def test_a_second_row_that_finds_the_document_failed_runs_it_again_as_its_carrie
     step(db, OPNAME, claim(connection, second.shadow_id), "a")
     for ticket in (first, second):
         assert builders.shadow(connection, ticket.shadow_id)["worker_status"] == "COMPLETED"
+
+
+OPNAME_TWO = (
+    workflow("opname_posting").then(note("a"), name="a").then(note("b"), name="b").idempotency_key("{transaksi_id}").build()
+)
+
+
+@pytest.mark.parametrize(
+    ("carriers", "nota", "ends"),
+    [
+        ("SO-1", "SO-2", "FAILED"),
+        ("SO-1 ", "SO-2", "FAILED"),
+        ("SO-1", "SO-1  ", "COMPLETED"),
+        ("SO-1", None, "COMPLETED"),
+        ("SO-1", " ", "COMPLETED"),
+        (None, "SO-2", "COMPLETED"),
+    ],
+)
+def test_a_second_row_that_names_another_nota_does_not_share_the_success_of_a_document_at_work(
+    db: Database, connection: Any, carriers: str | None, nota: str | None, ends: str
+) -> None:
+    """A carrier that names none, in a workflow whose answer names none: nobody knows the document's."""
+    carrier, second = foreign(connection, nota=carriers), foreign(connection, nota=nota)
+    step(db, OPNAME_TWO, carrier, "a")
+    step(db, OPNAME_TWO, second, "a")
+    assert builders.shadow(connection, second.shadow_id)["worker_status"] == "WAITING"
+
+    step(db, OPNAME_TWO, carrier, "b")
+
+    row = builders.shadow(connection, second.shadow_id)
+    assert row["worker_status"] == ends
+    assert (row["workflow_id"] is None) == (ends == "FAILED")
+    assert builders.shadow(connection, carrier.shadow_id)["worker_status"] == "COMPLETED"
+
+
+@pytest.mark.parametrize(("nota", "ends"), [("SO-2", "FAILED"), ("SO-1 ", "COMPLETED"), ("", "COMPLETED")])
+def test_a_second_row_after_the_end_is_the_documents_unless_it_names_another_nota(
+    db: Database, connection: Any, nota: str, ends: str
+) -> None:
+    step(db, OPNAME, foreign(connection), "a")
+    second = foreign(connection, nota=nota)
+
+    step(db, OPNAME, second, "a")
+
+    row = builders.shadow(connection, second.shadow_id)
+    assert (row["worker_status"], row["error_code"]) == (ends, 409 if ends == "FAILED" else None)
+
+
+@pytest.mark.parametrize(
+    ("at", "nota", "ends"), [("a", "SO-2", "PENDING"), ("b", "SO-2", "FAILED"), ("b", "SO-1 ", "PENDING")]
+)
+def test_another_nota_runs_a_failed_document_again_only_while_no_step_has_looked_at_it(
+    db: Database, connection: Any, at: str, nota: str, ends: str
+) -> None:
+    first = foreign(connection)
+    if at == "b":
+        step(db, OPNAME_TWO, first, "a")
+    with db.transaction() as tx:
+        go = engine.begin(tx, OPNAME_TWO, first, at)
+    assert isinstance(go, Go)
+    with db.transaction() as tx:
+        engine.fail(tx, OPNAME_TWO, go.token, DocumentRefused("salah"))
+    second = foreign(connection, nota=nota)
+
+    step(db, OPNAME_TWO, second, "a")
+
+    row, run = builders.shadow(connection, second.shadow_id), run_of(connection, first)
+    assert row["worker_status"] == ends
+    assert run["carrier_shadow_id"] == (first if ends == "FAILED" else second).shadow_id
+    if ends == "FAILED":
+        assert (row["error_code"], row["workflow_id"]) == (409, None)
+        assert builders.shadow(connection, first.shadow_id)["error"] == "salah"
 
 
 # ------------------------------------------------------------------------------------------------- taking over
