@@ -9,10 +9,11 @@ import pytest
 from tenacity import wait_none
 
 from everest.errors import TransientDatabaseError
-from everest.workflow import again, control, runner
+from everest.workflow import again, control, engine, runner
 from everest.workflow.builder import workflow
 from everest.workflow.definition import Definition
 from everest.workflow.memory import MemoryDatabase
+from everest.workflow.records import Outcome
 from everest.workflow.ticket import Fenced, Forward, Leave, Ticket
 from tests.workflow.world import MysqlWorld, World, gives
 
@@ -230,3 +231,36 @@ def test_a_run_that_stands_inside_a_fused_task_goes_on_there(world: World) -> No
     task(built, ticket, world.database)
 
     assert world.effects == STEPS
+
+
+@pytest.mark.parametrize("is_fused", [True, False])
+@pytest.mark.parametrize(
+    ("nota", "answered", "ends"),
+    [
+        ("SO-2", None, "FAILED"),
+        ("SO-2", "SO-1", "FAILED"),
+        ("SO-2", "SO-2 ", "COMPLETED"),
+        ("SO-1 ", None, "COMPLETED"),
+        (None, None, "COMPLETED"),
+        (" ", "SO-1", "COMPLETED"),
+    ],
+)
+def test_second_jobs_of_a_document_share_its_success_unless_they_name_another_nota_than_it_ended_as(
+    world: World, is_fused: bool, nota: str | None, answered: str | None, ends: str
+) -> None:
+    built = fused(c=gives(_response={"nomer_nota": answered} if answered else {}))
+    with world.transaction() as tx:
+        sent = engine.dispatch(tx, built, {"transaksi_id": 7}, transaksi_id=7, nomer_nota="SO-1")
+        run = tx.runs.lock(sent.workflow_id)
+        second = tx.runs.insert_shadow(run, 7, nota, "{}")
+        tx.runs.set_shadow(second, Outcome("WAITING"), run.current_step)
+    ticket = world.deliver()
+
+    for steps in [STEPS] if is_fused else [[one] for one in STEPS]:
+        runner.run_task(built, ticket, steps, world.transaction, is_last_try=True)
+
+    with world.transaction() as tx:
+        row, first = tx.runs.shadow(second), tx.runs.shadow(sent.shadow_id)
+    assert row is not None and first is not None
+    assert (row.worker_status, first.worker_status) == (ends, "COMPLETED")
+    assert row.workflow_id == (None if ends == "FAILED" else sent.workflow_id)

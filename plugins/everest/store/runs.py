@@ -269,9 +269,7 @@ class MysqlRunStore(MysqlFanout):
         self._write(_QUERIES.set_shadows, workflow_id=run.id, current_step=run.current_step, **_columns(outcome))
 
     def part_strangers(self, run: Run, nota: str | None) -> None:
-        self._write(
-            _QUERIES.part_strangers, workflow_id=run.id, carrier_id=run.carrier_shadow_id, nota=nota or None
-        )
+        self._write(_QUERIES.part_strangers, workflow_id=run.id, carrier_id=run.carrier_shadow_id, nota=nota or None)
 
     def announce(self, run: Run, outcome: Outcome) -> None:
         _QUERIES.announce(

@@ -189,8 +189,8 @@ class Outcome:
 
 
 def is_other_nota(nota: str | None, documents: str | None) -> bool:
-    """Whether a job names another nota than its document. As MySQL compares them, blanks at the end count for nothing; a
-    job that names none is the document's, and where the document's is not known no job is another's."""
+    """Whether a job names another nota than its document. As MySQL compares them, blanks at the end count for nothing;
+    a job that names none is the document's, and where the document's is not known no job is another's."""
     named, known = (nota or "").rstrip(" "), (documents or "").rstrip(" ")
     return "" not in (named, known) and named != known
 

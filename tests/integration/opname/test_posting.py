@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal as D
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from everest.intake import submission
 from everest.intake.replace import replace
+from everest.opname.workflow import post_opname
+from everest.settings import Settings
+from everest.workflow import runner
 from tests import builders
 from tests.builders import Line
 from tests.integration.opname.walk import Walker
@@ -212,6 +215,65 @@ def test_a_job_without_a_nota_or_with_blanks_behind_it_is_the_documents(
     connection.commit()
 
     assert walker.post(document.shadow_id) == "COMPLETED"
+
+
+@pytest.mark.parametrize("tasks", ["per_step", "fused"])
+@pytest.mark.parametrize(
+    ("nota", "carriers", "ends"),
+    [("SO-2", "SO-1", "FAILED"), ("SO-2", None, "FAILED"), ("SO-1 ", "SO-1", "COMPLETED"), (None, "SO-1", "COMPLETED")],
+)
+def test_a_second_job_that_came_while_the_document_was_at_work_is_completed_only_for_its_own_nota(
+    walker: Walker,
+    connection: Any,
+    tasks: Literal["per_step", "fused"],
+    nota: str | None,
+    carriers: str | None,
+    ends: str,
+) -> None:
+    document = builders.document(connection, [Line("A")], nomer_nota="SO-1")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE rabbit_publish_shadow SET nomer_nota = %s WHERE id = %s", (carriers, document.shadow_id))
+    second = builders.shadow_row(connection, document.transaksi_id, nota)
+    connection.commit()
+    definition = post_opname(Settings(posting_tasks=tasks))
+    steps = [one.name for one in definition.steps]
+    ticket = walker.claim(document.shadow_id)
+    runner.run_task(definition, ticket, steps[:1], walker.database.transaction, is_last_try=True)
+    assert walker.post(second) == "WAITING"
+
+    for task in [steps] if tasks == "fused" else [[one] for one in steps]:
+        runner.run_task(definition, ticket, task, walker.database.transaction, is_last_try=True)
+
+    row, first = builders.shadow(connection, second), builders.shadow(connection, document.shadow_id)
+    assert (row["worker_status"], first["worker_status"]) == (ends, "COMPLETED")
+    assert builders.books(connection).postings == 1
+    if ends == "COMPLETED":
+        assert (row["response"], row["workflow_id"]) == (first["response"], first["workflow_id"])
+        return
+    late = builders.shadow_row(connection, document.transaksi_id, nota)
+    connection.commit()
+    walker.post(late)
+    after = builders.shadow(connection, late)
+    told = ("workflow_id", "current_step", "error_code", "error", "response")
+    assert [row[name] for name in told] == [after[name] for name in told]  # as one that comes after the end
+    assert (row["error_code"], row["workflow_id"], row["response"]["message"]) == (409, None, row["error"])
+    assert "dengan nota SO-1; nota SO-2 tidak bisa" in row["error"]
+
+
+def test_a_job_that_was_refused_for_its_nota_stays_so_when_one_with_the_documents_posts_it(
+    walker: Walker, connection: Any
+) -> None:
+    document = builders.document(connection, [Line("A")], nomer_nota="SO-1")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE rabbit_publish_shadow SET nomer_nota = 'SO-2' WHERE id = %s", (document.shadow_id,))
+    second = builders.shadow_row(connection, document.transaksi_id, "SO-1")
+    connection.commit()
+    assert walker.post(document.shadow_id) == "FAILED"
+
+    assert walker.post(second) == "COMPLETED"
+
+    row = builders.shadow(connection, document.shadow_id)
+    assert (row["worker_status"], row["error_code"], row["workflow_id"]) == ("FAILED", 409, None)
 
 
 def test_a_nota_that_an_older_system_completed_is_settled_untouched(walker: Walker, connection: Any) -> None:

@@ -8,8 +8,10 @@ from datetime import datetime, timedelta
 import pytest
 
 from everest.errors import DocumentRefused
+from everest.opname.workflow import POST_OPNAME
 from everest.reconciler import rows
 from everest.reconciler.settings import Limits
+from everest.workflow import runner
 from ingest_consumer import shadow as jobs
 from ingest_consumer.delivery import DEAD_LETTER_HEADERS
 from ingest_consumer.message import announces_same_run, decode, mismatch
@@ -153,3 +155,19 @@ def test_the_look_for_missing_letters_costs_nothing_for_failures_that_have_their
 def rows_read(world: World) -> int:
     """By this session."""
     return sum(int(row["Value"]) for row in builders.rows(world.conn, "SHOW SESSION STATUS LIKE 'Handler_read%'"))
+
+
+def test_a_second_job_that_was_parted_from_a_completed_document_gets_its_letter(world: World) -> None:
+    document = builders.document(world.conn, nomer_nota="SO-1")
+    first = world.claimed(document.shadow_id)
+    runner.run_step(POST_OPNAME, first, "compute_variance", world.database.transaction, is_last_try=True)
+    other = builders.shadow_row(world.conn, document.transaksi_id, "SO-2")
+    second = world.claimed(other)
+    runner.run_step(POST_OPNAME, second, "compute_variance", world.database.transaction, is_last_try=True)
+    for step in POST_OPNAME.steps:
+        runner.run_step(POST_OPNAME, first, step.name, world.database.transaction, is_last_try=True)
+    assert (world.status(document.shadow_id), world.status(other)) == ("COMPLETED", "FAILED")
+    world.age(LONG_AGO)
+
+    assert world.reconciler().round() == 1
+    assert [letter["shadow_id"] for letter in world.unsent()] == [other]

@@ -428,7 +428,11 @@ def test_a_second_row_that_finds_the_document_failed_runs_it_again_as_its_carrie
 
 
 OPNAME_TWO = (
-    workflow("opname_posting").then(note("a"), name="a").then(note("b"), name="b").idempotency_key("{transaksi_id}").build()
+    workflow("opname_posting")
+    .then(note("a"), name="a")
+    .then(note("b"), name="b")
+    .idempotency_key("{transaksi_id}")
+    .build()
 )
 
 
