@@ -81,7 +81,7 @@ def _other_nota(tx: Transaction, run: Run, ticket: Ticket) -> Outcome | None:
     """How this job ends when it is not one of the document's; None when it is."""
     outcome = tx.runs.outcome_of(run)
     this, carrier = tx.runs.shadow(ticket.shadow_id), tx.runs.shadow(pointer.carrier(run))
-    documents = (outcome.response or {}).get("nomer_nota") or (carrier and carrier.nomer_nota)
+    documents = (outcome.response or {}).get("nomer_nota") or (carrier.nomer_nota if carrier else None)
     if this is None or not is_other_nota(this.nomer_nota, documents):
         return None
     return nota_refused(this.transaksi_id, outcome.worker_status, documents, this.nomer_nota)
