@@ -84,6 +84,8 @@ def post_jurnal(state: dict[str, Any], step: Step) -> dict[str, Any]:
     """
     books = step.tx.books
     counted = read(books, state["transaksi_id"])
+    # Again: a run that failed later than step 1 may have another job by now.
+    _refuse_other_nota(books, counted.header, step.shadow_id)
     settled = _settled(books, counted)
     if settled is not None:
         return settled

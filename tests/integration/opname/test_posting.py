@@ -276,6 +276,34 @@ def test_a_job_that_was_refused_for_its_nota_stays_so_when_one_with_the_document
     assert (row["worker_status"], row["error_code"], row["workflow_id"]) == ("FAILED", 409, None)
 
 
+def change(connection: Any, sql: str, *parameters: Any) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+    connection.commit()
+
+
+def test_a_job_that_takes_a_failed_document_over_after_its_first_step_posts_its_own_nota_only(
+    walker: Walker, connection: Any
+) -> None:
+    """The carrier names none, so nobody but the last step can tell."""
+    document = builders.document(connection, nomer_nota="SO-1", diotorisasi_at=NOON)
+    change(connection, "UPDATE rabbit_publish_shadow SET nomer_nota = NULL WHERE id = %s", document.shadow_id)
+
+    def close_the_month(step: str) -> None:
+        if step == "post_jurnal":
+            builders.period(connection, "2026-03", "CLOSED")
+            connection.commit()
+
+    assert walker.post(document.shadow_id, close_the_month) == "FAILED"
+    change(connection, "UPDATE periode_akuntansi SET status = 'OPEN' WHERE periode = '2026-03'")
+    other = builders.shadow_row(connection, document.transaksi_id, "SO-2")
+    connection.commit()
+    walker.post(other)
+
+    assert builders.shadow(connection, other)["worker_status"] == "FAILED"
+    assert builders.books(connection) == builders.NOTHING_POSTED
+
+
 def test_a_nota_that_an_older_system_completed_is_settled_untouched(walker: Walker, connection: Any) -> None:
     builders.shadow_row(connection, 77, "SO-OLD", worker_status="COMPLETED")
 
