@@ -36,8 +36,10 @@ class MemoryAlarm(Lasting):
         return cls(span(rng, 3, 20))
 
     def begin(self, world: World) -> None:
-        world.kept.setdefault("watermark", world.live.rabbitmqctl("eval", WATERMARK))
-        world.live.rabbitmqctl("set_vm_memory_high_watermark", "0")
+        # A broker that is just coming up knows of no watermark yet.
+        if "watermark" not in world.kept:
+            world.kept["watermark"] = world.insist(lambda: world.live.rabbitmqctl("eval", WATERMARK))
+        world.insist(lambda: world.live.rabbitmqctl("set_vm_memory_high_watermark", "0"))
 
     def end(self, world: World) -> None:
         if "watermark" in world.kept:
