@@ -19,6 +19,9 @@ from tests.integration.opname.walk import Walker
 
 NOON = datetime(2026, 3, 10, 5, 0, tzinfo=UTC)  # 12:00 WIB
 
+MOMENT = "%Y-%m-%d %H:%M:%S"
+"""As a problem names an instant; with its day, which may end between two instants of a test."""
+
 
 def set_header(connection: Any, header_id: int, column: str, value: str | None) -> None:
     with connection.cursor() as cursor:
@@ -112,11 +115,11 @@ def test_what_was_refused_as_in_the_future_is_refused_again_when_that_hour_has_c
     document = builders.document(connection, **instants)
     assert walker.post(document.shadow_id) == "FAILED"
     # Instead of waiting: what the attempt refused has come meanwhile.
-    told = f"REPLACE(problems, '{instants[column].astimezone(builders.WIB):%H:%M:%S}', '{{}}')"
+    told = f"REPLACE(problems, '{instants[column].astimezone(builders.WIB):{MOMENT}}', '{{}}')"
     past = now - timedelta(minutes=2)
     with connection.cursor() as cursor:
         cursor.execute(
-            f"UPDATE posting_attempts SET problems = {told.format(f'{past.astimezone(builders.WIB):%H:%M:%S}')}"
+            f"UPDATE posting_attempts SET problems = {told.format(f'{past.astimezone(builders.WIB):{MOMENT}}')}"
         )
     set_header(connection, document.header_id, column, str(builders.utc(past)))
     if corrected == "a line":
