@@ -104,17 +104,17 @@ def test_finance_reruns_approves_reverses_replays_and_drops(live: Live, open_as:
         page.goto("/everest/dead-letters")
         for document in (first, second):
             page.locator(f"input[name=shadow_id][value='{document.shadow_id}']").check()
-        page.locator("[name=reason]").fill("sudah dihitung")
-        page.locator("form[data-chosen] button.primary").click()
+        page.locator("#failed [name=reason]").fill("sudah dihitung")
+        page.locator("#failed button.primary").click()
         expect(page.locator("main")).to_contain_text(second.nomer_nota)
         page.goto("/everest/dead-letters")
         page.locator(f"input[name=shadow_id][value='{hopeless.shadow_id}']").check()
-        page.locator("form[data-chosen] button.danger").click()
+        page.locator("#failed button.danger").click()
         expect(page.locator("main")).not_to_contain_text(hopeless.nomer_nota)  # it needs a reason
         page.goto("/everest/dead-letters")
         page.locator(f"input[name=shadow_id][value='{hopeless.shadow_id}']").check()
-        page.locator("[name=reason]").fill("hitung ulang dengan nota baru")
-        page.locator("form[data-chosen] button.danger").click()
+        page.locator("#failed [name=reason]").fill("hitung ulang dengan nota baru")
+        page.locator("#failed button.danger").click()
         expect(page.locator("main")).to_contain_text(hopeless.nomer_nota)
         for shadow_id in (rerun.shadow_id, waiting.shadow_id, reversal):
             page.goto(f"/everest/documents/{shadow_id}")

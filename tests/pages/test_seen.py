@@ -195,6 +195,6 @@ def test_what_is_shown_after_a_form_bars_nobody_either(open_as: Open, paths: lis
         assert serious(page) == []
         page.goto("/dead-letters")
         page.locator("input[name=shadow_id]").first.check()
-        page.locator("form[data-chosen] button.primary").click()
+        page.locator("#failed button.primary").click()
         page.wait_for_url("**/replay")
         assert serious(page) == []

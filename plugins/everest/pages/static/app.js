@@ -63,7 +63,7 @@ function forgetSent() {
 
 function chooseAll(event) {
   if (!event.target.matches("[data-all]")) return;
-  for (const box of event.target.form.querySelectorAll("input[name=shadow_id]")) box.checked = event.target.checked;
+  for (const box of event.target.form.querySelectorAll("tbody input[type=checkbox]")) box.checked = event.target.checked;
 }
 
 // What somebody types or has selected must not change under their hands, and neither must the question they answer.
