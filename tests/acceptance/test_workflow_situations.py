@@ -178,6 +178,7 @@ def test_two_relays_and_two_reconcilers_one_of_each_killed_go_on_as_one(listed: 
         assert len(sent) == 1
 
 
+@pytest.mark.long
 def test_04_07_each_pass_of_a_loop_has_branches_items_and_signals_of_its_own(listed: Listed) -> None:
     run = listed.started["loop"]
 
@@ -205,6 +206,7 @@ def test_05_clearing_the_failed_branch_in_airflow_runs_it_alone_and_a_completed_
     assert len(listed.did(run)) == 3
 
 
+@pytest.mark.long
 def test_07_15_an_old_signal_does_not_answer_the_next_wait_and_a_pause_outlives_a_signal(listed: Listed) -> None:
     run = listed.started["waits"]
     if listed.run(run)["current_step"] != "second_go":  # nobody looked at the first wait yet
@@ -223,12 +225,14 @@ def test_07_15_an_old_signal_does_not_answer_the_next_wait_and_a_pause_outlives_
     assert listed.did(run) == ["last:1:"]
 
 
+@pytest.mark.long
 def test_08_a_wait_that_says_nothing_of_its_timeout_fails_by_it(listed: Listed) -> None:
     row = listed.failed(listed.started["timed out"])
 
     assert row["error_code"] == 504
 
 
+@pytest.mark.long
 def test_19_a_run_of_another_definition_stops_with_a_sentence(listed: Listed) -> None:
     run = listed.start(workflow("test_two").then(w.does, name="one").build())
 
@@ -238,6 +242,7 @@ def test_19_a_run_of_another_definition_stops_with_a_sentence(listed: Listed) ->
     assert listed.did(run) == []
 
 
+@pytest.mark.long
 def test_20_a_budget_that_breaks_on_delivery_keeps_the_signal_and_fails_the_run(listed: Listed) -> None:
     run = listed.started["tight"]
     listed.at(run, "gate")
@@ -249,6 +254,7 @@ def test_20_a_budget_that_breaks_on_delivery_keeps_the_signal_and_fails_the_run(
     assert listed.live.rows("SELECT name FROM workflow_signals WHERE workflow_id = %s", run) == [{"name": "go"}]
 
 
+@pytest.mark.long
 def test_21_chunks_survive_a_kill_and_a_retry_by_hand(listed: Listed) -> None:
     run = listed.started["killed"]
     assert listed.failed(run)["error"]["message"] == "putus"
@@ -275,6 +281,7 @@ def test_22_a_task_killed_while_it_records_its_wait_leaves_a_wait_or_a_task(list
     listed.completed(run)
 
 
+@pytest.mark.long
 def test_23_an_unknown_target_fails_without_running_the_handler_again(listed: Listed) -> None:
     run = listed.started["strays"]
 
@@ -284,6 +291,7 @@ def test_23_an_unknown_target_fails_without_running_the_handler_again(listed: Li
     assert (listed.did(run), listed.events(run, "started")) == ([], [("started", "strays")])
 
 
+@pytest.mark.long
 def test_26_the_count_of_an_inner_loop_is_reset_when_it_is_left(listed: Listed) -> None:
     run = listed.started["loops"]
 

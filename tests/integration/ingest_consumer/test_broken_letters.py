@@ -138,6 +138,7 @@ def test_what_the_command_line_takes_out_is_gone_on_the_pages(vhost: Vhost, rows
     assert told(rows) == []
 
 
+@pytest.mark.long
 def test_a_thousand_and_more_have_rows_up_to_the_bound_and_all_are_counted(
     vhost: Vhost, rows: Rows, settle: Settle, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import closing
 
+import pytest
+
 from everest.preview import Outcome, Preview, preview
 from everest.settings import MysqlUrl
 from everest.store import database as store
@@ -48,6 +50,7 @@ class Foretold(Story):
             return preview(tx, f"#{ticket.shadow_id}")
 
 
+@pytest.mark.long
 def test_a_preview_right_before_the_posting_shows_the_rows_of_the_posting(database: MysqlUrl) -> None:
     outcomes: Counter[str] = Counter()
     for seed in SEEDS:
