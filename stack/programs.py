@@ -39,7 +39,7 @@ SCHEMA = "run_everest_modul"
 PEOPLE = {"analyst": "viewer", "finance": "viewer", "engineer": "op", "warehouse": "viewer"}
 PAGE_ROLES = "analyst=user:analyst; finance=user:finance; engineer=user:engineer,user:admin; warehouse=user:warehouse"
 TASKS = IDENTITIES["airflow-worker"].mysql
-CONSUMER_WORKERS = 4  # of all consumers together; with eight a burst was no faster on two cores (bench/README.md)
+CONSUMER_WORKERS = 12  # of all consumers together; more than task slots, so that no slot waits (bench/README.md, P4)
 NEXT_METRICS_PORT = 10  # a second relay answers so many ports above the first, if that has a port
 RABBITMQ_NODE = "everest@localhost"
 

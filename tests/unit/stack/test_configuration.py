@@ -134,7 +134,7 @@ def test_what_there_are_several_of_has_the_account_of_the_first_and_a_port_of_it
     assert first["EVEREST_MYSQL_URL"] == second["EVEREST_MYSQL_URL"]
     assert (first["EVEREST_METRICS_PORT_RELAY"], second["EVEREST_METRICS_PORT_RELAY"]) == ("9102", "9112")
     assert many.command("consumer-2") == many.command("consumer")
-    assert many.command("consumer")[-1] == "2", "all consumers together hold as many deliveries as one would"
+    assert many.command("consumer")[-1] == "6", "all consumers together hold as many deliveries as one would"
 
 
 def test_no_secret_is_on_a_command_line(many: Stack) -> None:
