@@ -20,11 +20,13 @@ from pika.adapters.blocking_connection import BlockingChannel
 from ingest_consumer import broker, endpoints, logs, metrics, topology
 from ingest_consumer.airflow_api import AirflowApi
 from ingest_consumer.broker import BROKER_ERRORS
+from ingest_consumer.dag_gate import DagGate
 from ingest_consumer.database import Database, passes
-from ingest_consumer.delivery import DagGate, Delivery, Means, Outcome, Verdict
+from ingest_consumer.delivery import Delivery, Means
 from ingest_consumer.errors import IngestError, TopologyError
 from ingest_consumer.pauses import Backoff, Complaints
 from ingest_consumer.settings import Settings
+from ingest_consumer.verdict import Outcome, Verdict
 from ingest_consumer.vitals import ACTIVE, Pulse, Vitals
 from ingest_consumer.watch import Watch, Watched
 

@@ -18,7 +18,7 @@ from typing import Any
 import pika
 from pika.adapters.blocking_connection import BlockingChannel
 
-from ingest_consumer import broker, shadow
+from ingest_consumer import broker, by_hand, shadow
 from ingest_consumer.broken_letters import BrokenLetters, Seen, seen
 from ingest_consumer.database import Database
 from ingest_consumer.errors import DecodeError, IngestError, RerunRefused
@@ -192,7 +192,7 @@ def _replay(box: Box, letter: Letter, database: Database, actor: str, reason: st
         if row.worker_status != "FAILED":
             return Done(letter, False, f"is being run ({row.worker_status}); the letter stays until it has ended")
         try:
-            run_id = shadow.rerun(conn, row.id, actor, reason)
+            run_id = by_hand.rerun(conn, row.id, actor, reason)
         except RerunRefused as refusal:
             return Done(letter, False, refusal.message)
     box.take(letter)  # only now: the rerun is committed
@@ -212,7 +212,7 @@ def _drop(box: Box, letter: Letter, database: Database, actor: str, reason: str)
                 words = f"already {row.worker_status}: letter taken out"
             else:
                 try:
-                    is_cancelled = shadow.cancel_dropped(conn, row.id, actor, reason)
+                    is_cancelled = by_hand.cancel_dropped(conn, row.id, actor, reason)
                 except RerunRefused as refusal:
                     return Done(letter, False, refusal.message)
                 if not is_cancelled:

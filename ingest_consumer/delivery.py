@@ -8,20 +8,21 @@ in mid-commit, an answer of Airflow) is found there again. Nothing here knows AM
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
 from typing import Any
 
-from ingest_consumer import logs, notes, shadow
+from ingest_consumer import by_hand, logs, notes, shadow
 from ingest_consumer.airflow_api import AirflowApi, DagState, run_link
+from ingest_consumer.dag_gate import DAG_STATE_TTL_S, DagGate
 from ingest_consumer.database import Database
 from ingest_consumer.errors import AirflowRefused, AirflowUnavailable, DecodeError, RerunRefused
-from ingest_consumer.message import Message, announces_same_run, decode, mismatch
+from ingest_consumer.message import Message, announces_same_run, decode, known_ids, mismatch
 from ingest_consumer.pauses import Backoff, Complaints
 from ingest_consumer.settings import Settings
 from ingest_consumer.shadow import OPNAME_POSTING, Shadow
+from ingest_consumer.verdict import Outcome, Verdict
 
 log = logging.getLogger(__name__)
 
@@ -29,73 +30,12 @@ DEAD_LETTER_HEADERS = ("x-death", "x-everest-dead")
 """What a delivery carries that has been in the dead-letter queue: the broker's mark, and ours."""
 MOVED_BACK_BY = "dead-letter queue"
 """The actor in the audit log when a person moved a letter back with the broker's own tools."""
-DAG_STATE_TTL_S = 2.0
 OWN_LOOK_S = 1.0
 """While a run is at work: a delivery looks so often by itself, and at once when the watch wakes it."""
 REFUSED_PAUSE_S = 60.0
 LEFT_PAUSE_S = 1.0
 """Before a message goes back to the queue for another program: long enough that two idle ones do not throw it to and
 fro, and nothing beside the seconds that a document takes."""
-
-
-class Outcome(Enum):
-    """What to tell the broker."""
-
-    ACK = "ack"
-    REJECT = "reject"
-    PUT_BACK = "put back"
-
-
-_ENDS = {Outcome.ACK: "acked", Outcome.REJECT: "dead_lettered", Outcome.PUT_BACK: "put_back"}
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The end of a delivery: outcome, why (for the log), and the note to leave on its Airflow run, if any.
-
-    ended: the label of an end that is neither plain ack nor rejection. stages: seconds that the job spent in each.
-    """
-
-    outcome: Outcome
-    why: str
-    dag_id: str | None = None
-    dag_run_id: str | None = None
-    note: str | None = None
-    ended: str | None = None
-    stages: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def how(self) -> str:
-        return self.ended or _ENDS[self.outcome]
-
-
-class DagGate:
-    """Whether a DAG would run now, asked about every 2 s. Workers share one; that two ask at once does no harm.
-
-    It also remembers since when a DAG would not: the first message of a paused DAG waits for it, those behind it find
-    that somebody has waited already, and hold up nobody.
-    """
-
-    def __init__(self, api: AirflowApi) -> None:
-        self._api = api
-        self._known: dict[str, tuple[float, DagState]] = {}
-        self._not_ready_since: dict[str, float] = {}
-
-    def state(self, dag_id: str, now: float) -> DagState:
-        """Raises AirflowUnavailable."""
-        asked_at, state = self._known.get(dag_id, (-DAG_STATE_TTL_S, DagState.MISSING))
-        if now - asked_at >= DAG_STATE_TTL_S:
-            state = self._api.dag_state(dag_id)
-            self._known[dag_id] = (now, state)
-            if state is DagState.READY:
-                self._not_ready_since.pop(dag_id, None)
-            else:
-                self._not_ready_since.setdefault(dag_id, now)
-        return state
-
-    def not_ready_s(self, dag_id: str, now: float) -> float:
-        """For how long it is known that no run of it would start."""
-        return now - self._not_ready_since.get(dag_id, now)
 
 
 @dataclass(frozen=True)
@@ -162,7 +102,7 @@ class Delivery:
                 return Verdict(Outcome.REJECT, error.message)
         with self._means.database.transaction() as conn:
             row = shadow.get(conn, self._message.shadow_id)
-        self.ids = _ids(self._message, row)
+        self.ids = known_ids(self._message, row)
         with logs.about(**self.ids):
             return self._look(self._message, row)
 
@@ -326,7 +266,7 @@ class Delivery:
             return Verdict(Outcome.REJECT, f"shadow row {row.id} is FAILED: {row.reason}")
         try:
             with self._means.database.transaction() as conn:
-                run_id = shadow.rerun(conn, row.id, MOVED_BACK_BY, "moved back to the queue by hand")
+                run_id = by_hand.rerun(conn, row.id, MOVED_BACK_BY, "moved back to the queue by hand")
         except RerunRefused as refusal:
             if refusal.status == "FAILED":
                 return Verdict(Outcome.REJECT, f"cannot be run again: {refusal.message}")
@@ -364,18 +304,3 @@ class Delivery:
     def _airflow_answered(self) -> None:
         self._backoff.reset()
         self._means.complaints.over("Airflow")
-
-
-def _ids(message: Message, row: Shadow | None) -> dict[str, Any]:
-    """The row's own, as far as it is this message's row."""
-    said = {"shadow_id": message.shadow_id, "transaksi_id": message.transaksi_id, "nota": message.nota}
-    if row is None or mismatch(message, row):
-        return {**said, "dag_run_id": message.dag_run_id, "n": message.n}
-    return {
-        "shadow_id": row.id,
-        "transaksi_id": row.transaksi_id,
-        "nota": row.nomer_nota,
-        "workflow_id": row.workflow_id,
-        "dag_run_id": row.dag_run_id or message.dag_run_id,
-        "n": row.n or message.n,
-    }

@@ -77,6 +77,21 @@ def announces_same_run(message: Message, row: Shadow) -> bool:
     return message.dag_run_id == row.dag_run_id
 
 
+def known_ids(message: Message, row: Shadow | None) -> dict[str, Any]:
+    """Of its job, for the log: the row's own, as far as it is this message's row."""
+    said = {"shadow_id": message.shadow_id, "transaksi_id": message.transaksi_id, "nota": message.nota}
+    if row is None or mismatch(message, row):
+        return {**said, "dag_run_id": message.dag_run_id, "n": message.n}
+    return {
+        "shadow_id": row.id,
+        "transaksi_id": row.transaksi_id,
+        "nota": row.nomer_nota,
+        "workflow_id": row.workflow_id,
+        "dag_run_id": row.dag_run_id or message.dag_run_id,
+        "n": row.n or message.n,
+    }
+
+
 class _Wrong(ValueError):
     pass
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 from everest import approvals, bootstrap, reversal
 from everest.intake import submit
 from everest.settings import Settings
-from ingest_consumer import shadow as jobs
+from ingest_consumer import by_hand
 from tests import builders
 from tests.chaos import documents
 from tests.chaos.documents import Draft
@@ -235,7 +235,7 @@ class RunAgain(OnDocument):
 
 
 def rerun(world: World, sent: Sent) -> None:
-    world.insist(lambda: world.in_transaction(lambda tx: jobs.rerun(tx.conn, sent.shadow_id, FINANCE)))
+    world.insist(lambda: world.in_transaction(lambda tx: by_hand.rerun(tx.conn, sent.shadow_id, FINANCE)))
 
 
 FIRST: tuple[type[Happening], ...] = (Submit, SubmitForeign, Submit)

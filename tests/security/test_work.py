@@ -20,7 +20,7 @@ from everest.settings import Settings as Site
 from everest.store import database as store
 from everest.workflow import control
 from everest.workflow.builder import workflow
-from ingest_consumer import shadow
+from ingest_consumer import by_hand
 from ingest_consumer.settings import Settings
 from tests import builders
 from tests.builders import Line
@@ -198,7 +198,7 @@ def test_the_pages_answer_stop_resume_and_run_again_but_post_nothing(
         act("cancelled", control.resume, "sari")
         act("cancelled", control.cancel, "sari")
         with pages.transaction() as tx:
-            shadow.rerun(tx.conn, failed.shadow_id, "sari", "again")
+            by_hand.rerun(tx.conn, failed.shadow_id, "sari", "again")
     assert [world.status(shadow_id) for shadow_id in asked.values()] == ["PENDING", "PENDING", "CANCELLED"]
     assert world.status(failed.shadow_id) == "PENDING"
 

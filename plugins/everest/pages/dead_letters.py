@@ -18,7 +18,7 @@ from everest.pages import broker, downloads, lists, params, store, view
 from everest.pages.access import Permission
 from everest.pages.guard import GuardedRoute, form, needs, person
 from everest.store.database import load_queries
-from ingest_consumer import shadow
+from ingest_consumer import by_hand, shadow
 from ingest_consumer.errors import RerunRefused
 
 QUERIES = load_queries("pages_operations")
@@ -73,7 +73,7 @@ def replay(request: Request) -> Response:
     who, reason = person(request).name, _reason(request)
 
     def again(conn: Any, shadow_id: int) -> str:
-        shadow.rerun(conn, shadow_id, who, reason)
+        by_hand.rerun(conn, shadow_id, who, reason)
         return "replayed"
 
     return _each(request, again)
@@ -88,7 +88,7 @@ def drop(request: Request) -> Response:
         raise HTTPException(422, "reason")
 
     def cancel(conn: Any, shadow_id: int) -> str:
-        return "dropped" if shadow.cancel_dropped(conn, shadow_id, who, reason) else "not_failed"
+        return "dropped" if by_hand.cancel_dropped(conn, shadow_id, who, reason) else "not_failed"
 
     return _each(request, cancel)
 

@@ -19,7 +19,7 @@ from everest.pages.guard import GuardedRoute, form, needs, person
 from everest.pages.settings import PageSettings
 from everest.store.database import load_queries
 from everest.store.unit_of_work import UnitOfWork
-from ingest_consumer import shadow
+from ingest_consumer import by_hand
 
 QUERIES = document_tabs.QUERIES
 DRAFTS = load_queries("drafts")
@@ -193,7 +193,7 @@ def rerun(request: Request, shadow_id: int) -> Response:
     reason = str(form(request).get("reason", "")).strip()[:MAX_REASON] or None
     with store.transaction(request) as tx:
         visible(tx, person(request), shadow_id)
-        shadow.rerun(tx.conn, shadow_id, person(request).name, reason)
+        by_hand.rerun(tx.conn, shadow_id, person(request).name, reason)
     return view.back(request, f"/documents/{shadow_id}", "rerun")
 
 

@@ -17,7 +17,7 @@ ITEMS_PER_STATEMENT = 5_000
 
 
 class MysqlFanout:
-    """The part of `RunStore` below a step; `MysqlRunStore` adds runs, steps and jobs."""
+    """The part of `RunStore` below a step; `MysqlRunJobs` adds jobs, `MysqlRunStore` runs and steps."""
 
     def __init__(self, conn: Connection) -> None:
         self._conn = conn

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -10,17 +9,16 @@ from typing import Any
 from everest.errors import DocumentMissing
 from everest.store.database import last_insert_id
 from everest.store.fanout import QUERIES as _QUERIES
-from everest.store.fanout import MysqlFanout
+from everest.store.run_jobs import MysqlRunJobs, as_text
 from everest.workflow import codec
-from everest.workflow.records import Ended, Outcome, Run, ShadowRow, Standing, StepRecord, Try
+from everest.workflow.records import Ended, Run, Standing, StepRecord, Try
 from everest.workflow.ticket import NEWER_TRY, Fenced, Stale, Token
-from ingest_consumer import shadow as jobs
 
 _RUN_JSON = ("payload", "state", "waiting", "counters", "error")
 _RUN_INSTANTS = ("wakes_at", "deadline_at", "paused_at", "created_at", "updated_at", "finished_at")
 
 
-class MysqlRunStore(MysqlFanout):
+class MysqlRunStore(MysqlRunJobs):
     """Implements `everest.workflow.ports.RunStore`; the caller owns the transaction."""
 
     # ------------------------------------------------------------------------------------------------- runs
@@ -104,7 +102,7 @@ class MysqlRunStore(MysqlFanout):
             recovered=run.recovered,
             compensation=run.compensation,
             error_code=run.error_code,
-            error=_text(run.error),
+            error=as_text(run.error),
             failed_n=run.failed_n,
             failed_attempt=run.failed_attempt,
             finished_at=_naive(run.finished_at),
@@ -213,7 +211,7 @@ class MysqlRunStore(MysqlFanout):
             status=status,
             output=None if output is None else codec.dumps(output),
             state_after=codec.dumps(run.state) if status == "completed" else None,
-            error=_text(error),
+            error=as_text(error),
         )
 
     def add_event(
@@ -227,7 +225,7 @@ class MysqlRunStore(MysqlFanout):
             visit=run.visit,
             attempt=attempt,
             n=run.n,
-            detail=_text(detail),
+            detail=as_text(detail),
         )
 
     def add_handover(self, run: Run, step: str, attempt: int, following: str) -> None:
@@ -241,107 +239,11 @@ class MysqlRunStore(MysqlFanout):
             following=following,
         )
 
-    # ----------------------------------------------------------------------------------------- shadow rows
-
-    def shadow(self, shadow_id: int, lock: bool = False) -> ShadowRow | None:
-        query = _QUERIES.lock_shadow if lock else _QUERIES.get_shadow
-        row = query(self._conn, shadow_id=shadow_id)
-        return None if row is None else ShadowRow(**row)
-
-    def insert_shadow(self, run: Run, transaksi_id: int | None, nomer_nota: str | None, payload: str) -> int:
-        _QUERIES.insert_shadow(
-            self._conn,
-            transaksi_id=transaksi_id,
-            nomer_nota=nomer_nota,
-            workflow_id=run.id,
-            payload=payload,
-            dag_id=run.dag_id,
-        )
-        return last_insert_id(self._conn)
-
-    def link_shadow(self, shadow_id: int, run_id: int) -> None:
-        _QUERIES.link_shadow(self._conn, shadow_id=shadow_id, workflow_id=run_id)
-
-    def set_shadow(self, shadow_id: int, outcome: Outcome, current_step: str | None) -> None:
-        self._write(_QUERIES.set_shadow, shadow_id=shadow_id, current_step=current_step, **_columns(outcome))
-
-    def set_shadows(self, run: Run, outcome: Outcome) -> None:
-        self._write(_QUERIES.set_shadows, workflow_id=run.id, current_step=run.current_step, **_columns(outcome))
-
-    def part_strangers(self, run: Run, nota: str | None) -> None:
-        self._write(_QUERIES.part_strangers, workflow_id=run.id, carrier_id=run.carrier_shadow_id, nota=nota or None)
-
-    def announce(self, run: Run, outcome: Outcome) -> None:
-        _QUERIES.announce(
-            self._conn,
-            shadow_id=run.carrier_shadow_id,
-            worker_status=outcome.worker_status,
-            current_step=run.current_step,
-            response=_text(outcome.response),
-            dag_id=run.dag_id,
-            dag_run_id=run.dag_run_id,
-            n=run.n,
-        )
-        _QUERIES.let_others_wait(
-            self._conn, workflow_id=run.id, carrier_id=run.carrier_shadow_id, current_step=run.current_step
-        )
-
-    def dag_run_id(self, run: Run) -> str:
-        return jobs.dag_run_id(run.workflow, run.idempotency_key, run.id, _carrier(run), run.n)
-
-    def enqueue(self, run: Run, available_at: datetime | None = None) -> None:
-        carrier = self.shadow(_carrier(run))
-        body = jobs.outbox_body(
-            shadow_id=_carrier(run),
-            workflow=run.workflow,
-            workflow_id=run.id,
-            dag_id=run.dag_id,
-            dag_run_id=run.dag_run_id,
-            n=run.n,
-            transaksi_id=carrier.transaksi_id if carrier else None,
-            nota=carrier.nomer_nota if carrier else None,
-        )
-        jobs.enqueue(
-            self._conn, shadow_id=run.carrier_shadow_id, workflow_id=run.id, body=body, available_at=available_at
-        )
-
-    def unsend(self, run: Run) -> None:
-        _QUERIES.unsend(self._conn, run_id=run.id)
-
-    def audit(self, actor: str, action: str, run: Run, reason: str | None, detail: dict[str, Any] | None) -> None:
-        row = None if run.carrier_shadow_id is None else jobs.get(self._conn, run.carrier_shadow_id)
-        jobs.audit(self._conn, actor, action, row, reason, {"workflow_status": run.status, **(detail or {})})
-
-    def outcome_of(self, run: Run) -> Outcome:
-        row = _QUERIES.shadow_outcome(self._conn, shadow_id=run.carrier_shadow_id)
-        if row is None:
-            return Outcome("FAILED", run.error, run.error_code, None)
-        return Outcome(
-            row["worker_status"],
-            None if row["response"] is None else json.loads(row["response"]),
-            row["error_code"],
-            row["error"],
-        )
-
-    def rerun(self, shadow_id: int, actor: str, reason: str | None) -> str:
-        return jobs.rerun(self._conn, shadow_id, actor, reason)
-
 
 def _try(row: dict[str, Any]) -> Try | None:
     """Takes the step's columns out of the row."""
     status, attempt = row.pop("step_status"), row.pop("step_attempt")
     return None if status is None else Try(status, attempt)
-
-
-def _carrier(run: Run) -> int:
-    if run.carrier_shadow_id is None:
-        raise DocumentMissing(f"workflow run {run.id} has no shadow row to carry its message")
-    return run.carrier_shadow_id
-
-
-def _text(value: dict[str, Any] | None) -> str | None:
-    """Plain JSON for people and pages; state goes through the codec instead."""
-    return None if value is None else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _naive(instant: datetime | None) -> datetime | None:
@@ -350,12 +252,3 @@ def _naive(instant: datetime | None) -> datetime | None:
 
 def _aware(instant: datetime | None) -> datetime | None:
     return None if instant is None else instant.replace(tzinfo=UTC)
-
-
-def _columns(outcome: Outcome) -> dict[str, Any]:
-    return {
-        "worker_status": outcome.worker_status,
-        "response": _text(outcome.response),
-        "error_code": outcome.error_code,
-        "error": outcome.error,
-    }

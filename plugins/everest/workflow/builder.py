@@ -9,48 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Literal, TypedDict, Unpack, get_type_hints
+from typing import Any, Literal, Unpack, get_type_hints
 
 from everest.errors import DefinitionError
-from everest.workflow import checks
+from everest.workflow import checks, definition_hash
 from everest.workflow import definition as d
 from everest.workflow.builder_options import WorkflowOptions
-from everest.workflow.definition import Branch, Definition, Handler, Mode, State, Step
+from everest.workflow.definition import Branch, Definition, Mode, Step
 from everest.workflow.fields import Field
-
-
-class RepeatOptions(TypedDict, total=False):
-    """condition: instead of a key, `condition(state) -> bool`. max_iterations: jumps back; one more fails the run."""
-
-    condition: Callable[[State], bool] | None
-    max_iterations: int | None
-    name: str | None
-
-
-class EndOfWait(TypedDict, total=False):
-    """What every wait for others may have. timeout: then the run fails (504), or goes on with on_timeout merged."""
-
-    timeout: timedelta | None
-    on_timeout: Mapping[str, Any] | None
-    compensate_with: Handler | None
-
-
-class SignalOptions(EndOfWait, total=False):
-    """result_key: where the payload lands, else it merges. match_payload: keys and values it must have.
-    correlation_key: a key of the state; only a signal with its value counts."""
-
-    result_key: str | None
-    match_payload: Mapping[str, Any] | None
-    correlation_key: str | None
-
-
-class GroupOptions(EndOfWait, total=False):
-    """How many of the workflows must complete, and where their public states land."""
-
-    mode: Mode
-    quorum: int | None
-    result_key: str
-    name: str | None
+from everest.workflow.handlers import Handler, State, StreamHandler, own_name
+from everest.workflow.step_options import EndOfWait, GroupOptions, RepeatOptions, SignalOptions
 
 
 class Builder(WorkflowOptions):
@@ -73,7 +41,7 @@ class Builder(WorkflowOptions):
     ) -> Builder:
         """A function; the step's name is the function's unless given."""
         return self._add(
-            d.Then(name=name or _own_name(handler), handler=handler, compensate_with=compensate_with, timeout=timeout)
+            d.Then(name=name or own_name(handler), handler=handler, compensate_with=compensate_with, timeout=timeout)
         )
 
     def parallel(
@@ -85,7 +53,7 @@ class Builder(WorkflowOptions):
         timeout: timedelta | None = None,
     ) -> Builder:
         """Functions that run at once; all must succeed, each merges its output when it commits."""
-        named = handlers.items() if isinstance(handlers, Mapping) else [(_own_name(one), one) for one in handlers]
+        named = handlers.items() if isinstance(handlers, Mapping) else [(own_name(one), one) for one in handlers]
         branches = tuple(Branch(branch, handler) for branch, handler in named)
         return self._add(
             d.Parallel(
@@ -111,7 +79,7 @@ class Builder(WorkflowOptions):
         timeout: timedelta | None = None,
     ) -> Builder:
         """`handler(state, step)` for each item of state[items_key]; it finds its own in step.item and step.index."""
-        own = name or _own_name(handler)
+        own = name or own_name(handler)
         return self._add(
             d.ForEach(
                 name=own,
@@ -288,7 +256,7 @@ class Builder(WorkflowOptions):
 
     def stream(
         self,
-        handler: d.StreamHandler,
+        handler: StreamHandler,
         on_complete: Callable[[list[Any], State], dict[str, Any] | None],
         name: str | None = None,
         compensate_with: Handler | None = None,
@@ -297,7 +265,7 @@ class Builder(WorkflowOptions):
         """A generator whose chunks are stored as they come; on_complete makes the step's output of all of them."""
         return self._add(
             d.Stream(
-                name=name or _own_name(handler),
+                name=name or own_name(handler),
                 handler=handler,
                 on_complete=on_complete,
                 compensate_with=compensate_with,
@@ -313,7 +281,7 @@ class Builder(WorkflowOptions):
         problems = [*checks.problems(built), *self._mistakes]
         if problems:
             raise DefinitionError(f"workflow {self._name}: " + "; ".join(problems))
-        return replace(built, definition_hash=built.hashed())
+        return replace(built, definition_hash=definition_hash.of(built))
 
     def _mistake(self, step: str, problem: str) -> None:
         """What cannot be seen in the step any more once it is made."""
@@ -340,9 +308,3 @@ class Builder(WorkflowOptions):
 def workflow(name: str, version: str = "1", doc: str = "", dag_id: str | None = None) -> Builder:
     """Begins a definition. dag_id: for an older version that is deployed beside the current one."""
     return Builder(name, version, doc, dag_id)
-
-
-def _own_name(handler: Any) -> str:
-    while hasattr(handler, "func"):  # functools.partial
-        handler = handler.func
-    return str(getattr(handler, "__name__", ""))

@@ -9,7 +9,8 @@ from datetime import timedelta
 from typing import Any, Self
 
 from everest.workflow import definition as d
-from everest.workflow.definition import Handler, Options, Priority
+from everest.workflow.definition import Options, Priority
+from everest.workflow.handlers import FailureHandler, Handler
 
 
 class WorkflowOptions:
@@ -40,7 +41,7 @@ class WorkflowOptions:
         """The weight of all steps when workers are short."""
         return self._set(priority=priority)
 
-    def on_failure(self, handler: d.FailureHandler) -> Self:
+    def on_failure(self, handler: FailureHandler) -> Self:
         """Runs in the transaction that records a failure."""
         return self._set(on_failure=handler)
 

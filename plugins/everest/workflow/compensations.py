@@ -14,8 +14,9 @@ from typing import Literal
 
 from everest.errors import TransientDatabaseError
 from everest.workflow import again, deployment, endings, patience, pointer
-from everest.workflow.definition import Definition, Handler, dotted_name, resolve
+from everest.workflow.definition import Definition
 from everest.workflow.deployment import Deployed
+from everest.workflow.handlers import Handler, dotted_name, resolve
 from everest.workflow.ports import Transaction, TransactionFactory
 from everest.workflow.records import Compensation, Run
 from everest.workflow.ticket import StepContext

@@ -1,42 +1,20 @@
 """What a workflow is: an ordered list of named steps with options, frozen.
 
 A definition knows no database and no Airflow; `builder` makes and checks it, the engine runs it, `airflow_dag` draws
-it. Handlers are plain functions; the dotted name of one is what the database keeps.
+it, `definition_hash` tells whether it still means the same.
 """
 
 from __future__ import annotations
 
-import hashlib
-import importlib
-import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar, Literal
 
 from everest.errors import DefinitionError
 from everest.workflow import codec
 from everest.workflow.fields import Field
-
-State = dict[str, Any]
-
-Handler = Callable[..., dict[str, Any] | None]
-"""`handler(state, step)`: gets the public state, returns the keys to merge into it."""
-
-FailureHandler = Callable[[State, Any, Exception], None]
-"""Runs inside the transaction that records a failure; writes there commit with it."""
-
-StreamHandler = Callable[[State, Any, list[Any]], Iterator[Any]]
-"""`handler(state, step, chunks)`: a generator; gets the chunks that are stored already and yields further ones."""
-
-NEXT_STEP = "_next_step"
-"""A handler that returns this key names the step to go to, forward or back."""
-
-RESPONSE = "_response"
-"""A handler that returns this key gives the answer that the job's sender reads in the shadow row."""
-
-WAIT_FOR_DECISION = "_wait_for_decision"
-"""A handler that returns this key asks a person and is entered again with the answer; made by `ask_decision`."""
+from everest.workflow.handlers import FailureHandler, Handler, State, StreamHandler
 
 Mode = Literal["all", "any", "first_success", "quorum"]
 SignalKind = Literal["signal", "approval", "input", "decision"]
@@ -44,26 +22,6 @@ Priority = Literal["low", "normal", "high", "urgent"]
 Tasks = Literal["per_step", "fused"]
 
 PRIORITY_WEIGHT: Mapping[Priority, int] = {"low": 1, "normal": 10, "high": 100, "urgent": 1000}
-
-
-def dotted_name(handler: Callable[..., Any]) -> str:
-    """How a handler is stored; `resolve` finds it again. Of a partial: its function's."""
-    plain: Any = handler
-    while hasattr(plain, "func"):
-        plain = plain.func
-    return f"{plain.__module__}:{plain.__qualname__}"
-
-
-def resolve(name: str) -> Handler:
-    """The handler of a stored name. Raises DefinitionError when the code no longer has it."""
-    module, _, path = name.partition(":")
-    try:
-        found: Any = importlib.import_module(module)
-        for part in path.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise DefinitionError(f"the handler {name} is gone from the code: {error}") from None
-    return found  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,10 +230,6 @@ class Options:
     tasks: Tasks = "per_step"
 
 
-# How a definition is run rather than what it means: changing these must not strand the runs that are on their way.
-_NOT_HASHED = frozenset({"max_attempts", "queue", "priority", "on_failure", "tasks", "concurrency", "fields"})
-
-
 @dataclass(frozen=True)
 class Definition:
     """A built workflow. `dag_id` is its name unless an older version is deployed beside the current one."""
@@ -333,34 +287,3 @@ class Definition:
             if isinstance(step, RunWorkflow | StartWorkflows):
                 yield step.workflow
                 yield from step.workflow.children()
-
-    def hashed(self) -> str:
-        """Of names, types and options, not of code and not of how it is scheduled."""
-        shape = {
-            "name": self.name,
-            "version": self.version,
-            "steps": [_shape(step) for step in self.steps],
-            "options": _shape(self.options),
-        }
-        return hashlib.sha256(json.dumps(shape, sort_keys=True).encode()).hexdigest()
-
-
-def _shape(part: Any) -> Any:
-    """JSON of what a definition says, with functions by whether they are there (their code may change)."""
-    if isinstance(part, Definition):
-        return part.definition_hash
-    if isinstance(part, Step | Options | Branch):
-        hidden = set(_NOT_HASHED)
-        if isinstance(part, Step) and not part.waits:
-            hidden.add("timeout")  # of a try
-        kept = {item.name: _shape(getattr(part, item.name)) for item in fields(part) if item.name not in hidden}
-        return {"type": part.type, **kept} if isinstance(part, Step) else kept
-    if isinstance(part, timedelta):
-        return part.total_seconds()
-    if isinstance(part, tuple | list):
-        return [_shape(item) for item in part]
-    if isinstance(part, Mapping):
-        return {str(key): _shape(value) for key, value in part.items()}
-    if callable(part):
-        return "function"
-    return codec.dumps(part)  # with its type: 1, True, "1" and Decimal("1") are four values

@@ -15,7 +15,8 @@ from typing import Any
 
 from everest.errors import DocumentRefused, EverestError, HandlerHangs, TransientDatabaseError, problems_json
 from everest.workflow import family, patience, pointer, state
-from everest.workflow.definition import Definition, dotted_name
+from everest.workflow.definition import Definition
+from everest.workflow.handlers import dotted_name
 from everest.workflow.ports import Transaction
 from everest.workflow.records import FINAL, Outcome, Run
 from everest.workflow.ticket import Token

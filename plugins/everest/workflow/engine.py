@@ -15,10 +15,11 @@ from typing import Any
 from everest.errors import Conflict, DocumentMissing, GaveUp
 from everest.workflow import answers, codec, endings, family, fanout, pointer, questions, starts, state, waits
 from everest.workflow import definition as d
-from everest.workflow.definition import NEXT_STEP, Definition, Step
+from everest.workflow.definition import Definition, Step
 from everest.workflow.deployment import Deployed
 from everest.workflow.endings import cancel_run, describe, fail_run
 from everest.workflow.entry import begin
+from everest.workflow.handlers import NEXT_STEP
 from everest.workflow.ownership import find_run, second_row, take_over
 from everest.workflow.pointer import announce_next
 from everest.workflow.ports import Transaction

@@ -12,7 +12,8 @@ from typing import Any
 from everest.errors import DocumentRefused, EverestError
 from everest.workflow import definition as d
 from everest.workflow import endings, pointer, questions, state
-from everest.workflow.definition import NEXT_STEP, RESPONSE, Definition
+from everest.workflow.definition import Definition
+from everest.workflow.handlers import NEXT_STEP, RESPONSE
 from everest.workflow.ports import Transaction
 from everest.workflow.records import ItemCounts, Run, Standing
 from everest.workflow.ticket import Fenced, Forward, ItemFailed, ItemFenced, Leave, Replay, Token

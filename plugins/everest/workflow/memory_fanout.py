@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class MemoryFanout:
-    """The larger store is made of it."""
+    """The part of `RunStore` below a step; `MemoryRunJobs` adds jobs, `MemoryRunStore` runs and steps."""
 
     def __init__(self, database: MemoryDatabase) -> None:
         self._database = database

@@ -10,7 +10,8 @@ from typing import Any
 
 from everest.errors import DefinitionError, DocumentRefused
 from everest.workflow import clears, clock, questions, state
-from everest.workflow.definition import NEXT_STEP, RESPONSE, Definition, Step, dotted_name
+from everest.workflow.definition import Definition, Step
+from everest.workflow.handlers import NEXT_STEP, RESPONSE, dotted_name
 from everest.workflow.ports import Transaction
 from everest.workflow.records import WAITING, Outcome, Run, RunStatus
 from everest.workflow.ticket import Forward, Leave, StepContext, Token

@@ -14,7 +14,7 @@ from typing import Any
 
 from everest.errors import DocumentRefused, Forbidden, Problem, problems_json
 from everest.workflow import definition as d
-from everest.workflow.definition import WAIT_FOR_DECISION
+from everest.workflow.handlers import WAIT_FOR_DECISION
 from everest.workflow.records import Run
 from everest.workflow.ticket import Decision, Token
 

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from everest.cli.main import main
 from everest.settings import MysqlUrl
-from ingest_consumer import shadow as jobs
+from ingest_consumer import by_hand
 from ingest_consumer.settings import Settings
 from tests import builders
 from tests.builders import Document, Line
@@ -186,7 +186,7 @@ def test_a_second_job_of_a_document_that_the_old_worker_is_at_work_on_is_refused
         )
     connection.commit()
     with walker.database.transaction() as tx:
-        jobs.rerun(tx.conn, second, "dewi")
+        by_hand.rerun(tx.conn, second, "dewi")
     assert walker.post(second) == "COMPLETED"
     assert "sudah diposting oleh sistem lama" in builders.shadow(connection, second)["response"]["message"]
     assert builders.books(connection) == builders.NOTHING_POSTED

@@ -19,6 +19,7 @@ from everest.intake import replace, submission, submit
 from everest.opname.workflow import POST_OPNAME, REVERSE_OPNAME
 from everest.settings import MysqlUrl
 from everest.workflow.ticket import Leave, Ticket
+from ingest_consumer import by_hand
 from ingest_consumer import shadow as jobs
 from tests import builders
 from tests.integration.books.ledger import Count, Ledger, Movement, Paper, wib
@@ -111,7 +112,7 @@ class Story:
         if paper is None:
             return False
         with self.world.transaction() as tx:
-            jobs.rerun(tx.conn, self._shadows[paper.nota], FINANCE)
+            by_hand.rerun(tx.conn, self._shadows[paper.nota], FINANCE)
         paper.status, paper.code = "PENDING", None
         return True
 

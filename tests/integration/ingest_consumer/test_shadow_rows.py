@@ -11,7 +11,7 @@ import pytest
 
 from everest.settings import MysqlUrl
 from everest.store import database as store
-from ingest_consumer import shadow
+from ingest_consumer import by_hand, shadow
 from ingest_consumer.database import Database
 from ingest_consumer.errors import RerunRefused
 from ingest_consumer.settings import MysqlUrl as Url
@@ -167,7 +167,7 @@ def test_a_rerun_announces_the_next_run_everywhere_in_one_transaction(conn: Any,
     )
     rows.do("UPDATE workflow_runs SET recovered = 3, error_code = 422, error = '{}', finished_at = UTC_TIMESTAMP(6)")
 
-    run_id = shadow.rerun(conn, shadow_id, "budi", "sudah diperbaiki")
+    run_id = by_hand.rerun(conn, shadow_id, "budi", "sudah diperbaiki")
 
     assert rows.get(shadow_id)["worker_status"] == "FAILED"  # nobody sees it before the caller commits
     conn.commit()
@@ -201,7 +201,7 @@ def test_a_rerun_makes_the_row_the_carrier_and_the_documents_other_rows_wait(con
     second = rows.foreign(7008, workflow_id=run["workflow_id"], worker_status="FAILED", error_code=422, n=1)
     old = rows.foreign(7008, workflow_id=run["workflow_id"], worker_status="CANCELLED")
 
-    run_id = shadow.rerun(conn, second, "budi")
+    run_id = by_hand.rerun(conn, second, "budi")
     conn.commit()
 
     assert run_of(rows, second)["carrier_shadow_id"] == second
@@ -212,7 +212,7 @@ def test_a_rerun_makes_the_row_the_carrier_and_the_documents_other_rows_wait(con
 def test_a_row_without_a_run_can_be_run_again_too(conn: Any, rows: Rows) -> None:
     shadow_id = rows.foreign(7009, worker_status="FAILED", n=1, dag_run_id="opname_posting__7009__x__1")
 
-    assert shadow.rerun(conn, shadow_id, "budi") == f"opname_posting__7009__{shadow_id}__2"
+    assert by_hand.rerun(conn, shadow_id, "budi") == f"opname_posting__7009__{shadow_id}__2"
     conn.commit()
 
     (message,) = rows.outbox()
@@ -226,7 +226,7 @@ def test_only_a_failed_row_can_be_run_again(conn: Any, rows: Rows, status: str) 
     before = rows.get(shadow_id)
 
     with pytest.raises(RerunRefused, match=status) as refusal:
-        shadow.rerun(conn, shadow_id, "budi")
+        by_hand.rerun(conn, shadow_id, "budi")
     conn.rollback()
 
     assert refusal.value.status == status
@@ -240,7 +240,7 @@ def test_a_compensated_or_unfailed_run_and_a_missing_row_are_refused(conn: Any, 
 
     for shadow_id, words in ((compensated, "compensated"), (running, "running"), (999_999, "no shadow row")):
         with pytest.raises(RerunRefused, match=words):
-            shadow.rerun(conn, shadow_id, "budi")
+            by_hand.rerun(conn, shadow_id, "budi")
         conn.rollback()
     assert rows.outbox() == []
 
@@ -255,12 +255,12 @@ def test_two_reruns_at_once_start_one_run(database: MysqlUrl, rows: Rows) -> Non
 
     def run_again() -> None:
         try:
-            shadow.rerun(second, shadow_id, "sari")
+            by_hand.rerun(second, shadow_id, "sari")
         except RerunRefused as refusal:
             refusals.append(refusal)
         second.rollback()
 
-    shadow.rerun(first, shadow_id, "budi")
+    by_hand.rerun(first, shadow_id, "budi")
     waiter = threading.Thread(target=run_again)
     waiter.start()
     first.commit()
@@ -283,7 +283,7 @@ def test_a_dropped_document_is_cancelled_with_499_and_keeps_what_was_wrong(conn:
     )
     follower = rows.foreign(7014, workflow_id=rows.get(shadow_id)["workflow_id"], worker_status="FAILED")
 
-    assert shadow.cancel_dropped(conn, shadow_id, "budi", "salah gudang")
+    assert by_hand.cancel_dropped(conn, shadow_id, "budi", "salah gudang")
     conn.commit()
 
     row = rows.get(shadow_id)
@@ -294,5 +294,5 @@ def test_a_dropped_document_is_cancelled_with_499_and_keeps_what_was_wrong(conn:
     assert "harga kosong" in row["error"]
     assert rows.get(follower)["worker_status"] == "CANCELLED"
     assert run_of(rows, shadow_id)["status"] == "cancelled"
-    assert not shadow.cancel_dropped(conn, shadow_id, "budi", "lagi")
+    assert not by_hand.cancel_dropped(conn, shadow_id, "budi", "lagi")
     assert rows.do("SELECT action FROM audit_log") == (("drop",),)

@@ -20,6 +20,7 @@ from everest.intake.submission import Line as Counted
 from everest.opname.workflow import POST_OPNAME
 from everest.settings import MysqlUrl, Settings
 from everest.workflow import control, engine
+from ingest_consumer import by_hand
 from ingest_consumer import shadow as jobs
 from tests import builders
 from tests.builders import Document, Line
@@ -505,7 +506,7 @@ def test_a_no_voids_an_earlier_yes_also_when_the_evidence_is_that_of_the_yes_aga
         cursor.execute("DELETE FROM kartu_stok WHERE id = %s", (entered[0],))
     connection.commit()
     with walker.database.transaction() as tx:
-        jobs.rerun(tx.conn, document.shadow_id, "dewi")
+        by_hand.rerun(tx.conn, document.shadow_id, "dewi")
 
     assert walker.post(document.shadow_id) == "WAITING"
 

@@ -20,7 +20,7 @@ from everest.intake.submit import submit_document
 from everest.settings import MysqlUrl
 from everest.store import database as store
 from everest.store.books import MysqlBooks
-from ingest_consumer import shadow as jobs
+from ingest_consumer import by_hand
 from tests import builders
 from tests.builders import Document, Line
 from tests.integration.opname.walk import Walker
@@ -29,7 +29,7 @@ NOON = datetime(2026, 3, 10, 5, 0, tzinfo=UTC)  # 12:00 WIB
 
 
 def rerun(connection: Any, document: Document) -> None:
-    jobs.rerun(connection, document.shadow_id, "budi")
+    by_hand.rerun(connection, document.shadow_id, "budi")
     connection.commit()
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from everest.errors import MAX_PROBLEMS_BYTES
 from everest.settings import MysqlUrl, Settings
-from ingest_consumer import shadow as jobs
+from ingest_consumer import by_hand
 from tests import builders
 from tests.builders import Line
 from tests.integration.opname.walk import Walker
@@ -125,7 +125,7 @@ def test_what_was_refused_as_in_the_future_is_refused_again_when_that_hour_has_c
     if corrected == "a line":
         builders.write_lines(connection, document.header_id, [Line("A")])
 
-    jobs.rerun(connection, document.shadow_id, "budi")
+    by_hand.rerun(connection, document.shadow_id, "budi")
     connection.commit()
     assert walker.post(document.shadow_id) == "FAILED"
 
@@ -135,7 +135,7 @@ def test_what_was_refused_as_in_the_future_is_refused_again_when_that_hour_has_c
     assert builders.books(connection) == builders.NOTHING_POSTED
 
     set_header(connection, document.header_id, column, str(builders.utc(past - timedelta(minutes=1))))
-    jobs.rerun(connection, document.shadow_id, "budi")
+    by_hand.rerun(connection, document.shadow_id, "budi")
     connection.commit()
     assert walker.post(document.shadow_id) == "COMPLETED", "another instant was never refused"
 
@@ -175,7 +175,7 @@ def test_a_document_that_is_counted_again_after_a_refusal_may_be_younger_than_it
 
     builders.write_lines(connection, document.header_id, [Line("A")])
     set_header(connection, document.header_id, "snapshot_at", str(builders.utc(datetime.now(UTC))))
-    jobs.rerun(connection, document.shadow_id, "budi")
+    by_hand.rerun(connection, document.shadow_id, "budi")
     connection.commit()
 
     assert walker.post(document.shadow_id) == "COMPLETED"

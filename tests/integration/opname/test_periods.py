@@ -16,7 +16,7 @@ from everest.opname.workflow import REVERSE_OPNAME
 from everest.periods import Change, PeriodInUse
 from everest.settings import MysqlUrl, Settings
 from everest.store.unit_of_work import Database
-from ingest_consumer import shadow as jobs
+from ingest_consumer import by_hand
 from tests import builders
 from tests.builders import WIB, Document, Line
 from tests.integration.opname.test_locks import hold_in, is_waiting
@@ -139,7 +139,7 @@ def test_h22_what_was_on_its_way_into_a_month_closed_by_force_fails_and_posts_af
     assert builders.shadow(connection, document.shadow_id)["error_code"] == 423
     assert builders.books(connection) == builders.NOTHING_POSTED
     assert [one.nomer_nota for one in reopen(db).failed] == [document.nomer_nota], "whom to run again"
-    jobs.rerun(connection, document.shadow_id, "budi")
+    by_hand.rerun(connection, document.shadow_id, "budi")
     connection.commit()
     assert walker.post(document.shadow_id) == "COMPLETED"
     assert close(db).is_changed, "what has posted is no longer on its way"

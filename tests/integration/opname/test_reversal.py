@@ -25,7 +25,7 @@ from everest.store.books import MysqlBooks
 from everest.store.reversals import MysqlReversals
 from everest.workflow import control
 from everest.workflow.engine import Leave
-from ingest_consumer import shadow as jobs
+from ingest_consumer import by_hand
 from tests import builders
 from tests.builders import PERSEDIAAN, WIB, Document, Line
 from tests.integration.opname.walk import Walker
@@ -558,7 +558,7 @@ def test_a_reversal_whose_month_closed_meanwhile_fails_and_posts_after_opening(
         ask(reverser, document.nomer_nota)
 
     builders.period(connection, this_month(), "OPEN")
-    jobs.rerun(connection, requested.shadow_id, "budi")
+    by_hand.rerun(connection, requested.shadow_id, "budi")
     connection.commit()
     assert reverser.post(requested.shadow_id) == "COMPLETED"
     assert set(per_account(connection).values()) == {D("0.00")}
@@ -572,7 +572,7 @@ def test_a_failed_reversal_that_was_dropped_makes_room_for_another(
     first = ask(reverser, document.nomer_nota)
     builders.period(connection, this_month())
     reverser.post(first.shadow_id)
-    assert jobs.cancel_dropped(connection, first.shadow_id, "budi", "lain kali")
+    assert by_hand.cancel_dropped(connection, first.shadow_id, "budi", "lain kali")
     connection.commit()
     builders.period(connection, this_month(), "OPEN")
 

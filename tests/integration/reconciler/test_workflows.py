@@ -15,7 +15,7 @@ from everest.workflow.builder import workflow
 from everest.workflow.definition import Definition
 from everest.workflow.engine import Leave
 from everest.workflow.questions import ask_decision
-from ingest_consumer import shadow as jobs
+from ingest_consumer import by_hand
 from ingest_consumer.errors import RerunRefused
 from tests import builders
 from tests.integration.reconciler.world import LONG_AGO, World, note
@@ -324,7 +324,7 @@ def test_a_failed_workflow_whose_dead_letter_was_dropped_is_undone(world: World)
         endings.fail_run(tx, UNDONE, tx.runs.lock(world.run_of(shadow_id)["id"]), DocumentRefused("salah"), None)
     with world.database.transaction() as tx:
         tx.conn.query("UPDATE rabbit_publish_shadow SET transaksi_id = 7")  # such as a posting's
-        assert jobs.cancel_dropped(tx.conn, shadow_id, "ann", "not wanted")
+        assert by_hand.cancel_dropped(tx.conn, shadow_id, "ann", "not wanted")
 
     world.reconciler().round()
 
@@ -422,7 +422,7 @@ def test_the_letter_of_a_workflow_without_a_document_is_not_dropped_but_its_work
         endings.fail_run(tx, world.definitions["outer"], run, DocumentRefused("salah"), None)
 
     with pytest.raises(RerunRefused, match=f"workflow cancel {run.id}"), world.database.transaction() as tx:
-        jobs.cancel_dropped(tx.conn, shadow_id, "ann", "not wanted")
+        by_hand.cancel_dropped(tx.conn, shadow_id, "ann", "not wanted")
     assert [world.run_of(one)["status"] for one in (shadow_id, child)] == ["failed", "waiting_for_signal"]
 
     world.act(shadow_id, control.cancel)

@@ -9,7 +9,7 @@ import pytest
 
 from everest.errors import DefinitionError
 from everest.workflow.builder import Builder, workflow
-from everest.workflow.definition import dotted_name, resolve
+from everest.workflow.handlers import dotted_name, resolve
 
 
 def first(state: dict[str, Any], step: Any) -> None:
