@@ -12,7 +12,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal
 
-from everest import bootstrap
+from everest import bootstrap, people
 from everest.errors import Conflict, DocumentMissing, DocumentRefused, Forbidden, Problem
 from everest.intake import lookup
 from everest.store.database import load_queries
@@ -65,7 +65,7 @@ class Pending:
 
     def bars(self, who: str) -> bool:
         """Whether this person may not decide about it."""
-        return who.casefold().strip() in {name.casefold().strip() for name in self.not_by}
+        return people.is_among(who, self.not_by)
 
     def as_json(self) -> dict[str, Any]:
         answer: dict[str, Any] = plain(self)

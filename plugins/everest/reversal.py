@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from everest import people
 from everest.errors import Conflict, DocumentMissing, DocumentRefused, Forbidden, Problem
 from everest.intake import lookup
 from everest.intake.numbers import next_number
@@ -194,8 +195,7 @@ def _refuse_own(tx: UnitOfWork, original: PostingSet, who: str) -> None:
     where a person decides about it."""
     header = tx.books.document(original.transaksi_id)
     own = own_people(header, tx.books.correctors(original.transaksi_id)) if header else ()
-    said = who.casefold().strip()
-    theirs = next((name for name in own if name.casefold().strip() == said), None)
+    theirs = next((name for name in own if people.is_same(name, who)), None)
     if tx.settings.allow_self_approval or theirs is None:
         return
     raise Forbidden(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from everest import people
 from everest.errors import Conflict, DocumentMissing, DocumentRefused, Forbidden
 from everest.intake.drafts import FIRST_LEVEL
 from everest.intake.replace import Replaced, replace
@@ -60,7 +61,7 @@ def waiting(tx: UnitOfWork, transaksi_id: int) -> Waiting | None:
 
 def objection(tx: UnitOfWork, correction: Waiting, who: str) -> str | None:
     """Why this person may not authorise it, as a sentence; None when they may."""
-    if tx.settings.allow_self_approval or correction.actor.casefold().strip() != who.casefold().strip():
+    if tx.settings.allow_self_approval or not people.is_same(correction.actor, who):
         return None
     return f"{who} memperbaiki {correction.nomer_nota}; orang lain yang harus mengotorisasinya"
 

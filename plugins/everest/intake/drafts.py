@@ -10,6 +10,7 @@ from __future__ import annotations
 from datetime import UTC
 from typing import Any
 
+from everest import people
 from everest.errors import Conflict, DocumentMissing, DocumentRefused, Forbidden
 from everest.intake.numbers import next_number
 from everest.intake.submission import Authority, Submission
@@ -82,8 +83,7 @@ def authorise(tx: UnitOfWork, transaksi_id: int, who: str) -> Submitted:
     Raises DocumentMissing, Conflict when it waits no more, Forbidden for whoever submitted it.
     """
     draft = _waiting(tx, transaksi_id)
-    own = str(draft["dibuat_oleh"] or "")
-    if not tx.settings.allow_self_approval and own.casefold().strip() == who.casefold().strip():
+    if not tx.settings.allow_self_approval and people.is_same(draft["dibuat_oleh"], who):
         raise Forbidden(f"{who} mengirim {draft['nomer_nota']}; orang lain yang harus mengotorisasinya")
     QUERIES.authorise_draft(
         tx.conn, header_id=draft["id"], otorisasi_level=MIN_AUTHORISATION_LEVEL, diotorisasi_oleh=who[:100]

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from everest import people
+
 
 class Permission(Enum):
     """What a route asks for. Every route names exactly one."""
@@ -62,7 +64,7 @@ class Person:
 
     def is_called(self, name: str | None) -> bool:
         """Whether a row that names somebody means this person: as everywhere, without case and spaces around it."""
-        return (name or "").casefold().strip() == self.name.casefold().strip()
+        return people.is_same(name, self.name)
 
     def may(self, permission: Permission) -> bool:
         return any(permission in role.permissions for role in self.roles)

@@ -40,7 +40,7 @@ def page_of_drafts(tx: UnitOfWork, who: Person, size: int, after_id: int = 0) ->
     own = None if who.may(Permission.READ) else who.name
     rows = list(drafts.QUERIES.open_drafts(tx.conn, own=own, after_id=after_id, size=size + 1))
     return {
-        "drafts": [{**row, "is_own": is_own(row, who)} for row in rows[:size]],
+        "drafts": [{**row, "is_own": who.is_called(row["dibuat_oleh"])} for row in rows[:size]],
         "drafts_waiting": drafts.QUERIES.count_open_drafts(tx.conn, own=own)["n"],
         "more": rows[size - 1]["id"] if len(rows) > size else None,
         "is_open_to_own": tx.settings.allow_self_approval,
@@ -76,7 +76,7 @@ def draft(request: Request, transaksi_id: int) -> Response:
     return view.page(
         request,
         "draft.html",
-        draft={**found, "is_own": is_own(found, who)},
+        draft={**found, "is_own": who.is_called(found["dibuat_oleh"])},
         is_waiting=is_waiting,
         counted=counted,
         lines=[{**row, **computed(row["qty_sistem"], row["qty_fisik"], row["harga_pokok"])._asdict()} for row in rows],
@@ -106,7 +106,7 @@ def withdraw(request: Request, transaksi_id: int) -> Response:
     who = person(request)
     with store.transaction(request) as tx:
         found = drafts.QUERIES.draft(tx.conn, transaksi_id=transaksi_id)
-        if found is None or not (who.may(Permission.ACT) or is_own(found, who)):
+        if found is None or not (who.may(Permission.ACT) or who.is_called(found["dibuat_oleh"])):
             raise HTTPException(404, "missing")
         drafts.withdraw(tx, transaksi_id, who.name, str(form(request).get("reason", "")))
     return view.back(request, "/drafts", "withdrawn")
@@ -115,11 +115,6 @@ def withdraw(request: Request, transaksi_id: int) -> Response:
 def visible(tx: UnitOfWork, who: Person, transaksi_id: int) -> dict[str, Any]:
     """What somebody may not see does not exist for them. Raises HTTPException 404."""
     found: dict[str, Any] | None = drafts.QUERIES.draft(tx.conn, transaksi_id=transaksi_id)
-    if found is None or not (who.may(Permission.READ) or found["dibuat_oleh"] == who.name):
+    if found is None or not (who.may(Permission.READ) or who.is_called(found["dibuat_oleh"])):
         raise HTTPException(404, "missing")
     return found
-
-
-def is_own(row: dict[str, Any], who: Person) -> bool:
-    """Compared as the rule that nobody authorises their own count does."""
-    return str(row["dibuat_oleh"] or "").casefold().strip() == who.name.casefold().strip()

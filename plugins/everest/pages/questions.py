@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from everest import bootstrap
+from everest import bootstrap, people
 from everest.pages.dead_letters import QUERIES
 from everest.store.unit_of_work import UnitOfWork
 from everest.store.workflow_views import decoded
@@ -45,7 +45,7 @@ class Question:
 
     def bars(self, who: str) -> bool:
         """Whether this person may not answer."""
-        return who.casefold().strip() in {name.casefold().strip() for name in self.not_by}
+        return people.is_among(who, self.not_by)
 
     @property
     def known(self) -> dict[str, Any]:

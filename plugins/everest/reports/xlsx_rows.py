@@ -28,7 +28,7 @@ MAX_KEPT = 1_000
 _DAY_ZERO = date(1899, 12, 30)
 _SECONDS_OF_A_DAY = 86_400
 _NOT_XML = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff\ud800-\udfff]")
-_LOOKS_ESCAPED = re.compile("(_x[0-9a-fA-F]{4}_)")
+_LOOKS_ESCAPED = re.compile("_(?=x[0-9a-fA-F]{4}_)")
 
 
 class Style(NamedTuple):
@@ -112,7 +112,7 @@ def _text(text: str, style: int) -> str:
         text = text.encode("utf-16-le", "surrogatepass")[: 2 * MAX_TEXT].decode("utf-16-le", "ignore")
     # Excel writes a character that XML has no place for by its number, and what only looks like that with one more.
     if "_x" in text:
-        text = _LOOKS_ESCAPED.sub(r"_x005F\1", text)
+        text = _LOOKS_ESCAPED.sub("_x005F_", text)
     text = _NOT_XML.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
     if "&" in text or "<" in text or ">" in text:
         text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from everest import people
 from everest.errors import DocumentRefused, Forbidden, Problem, problems_json
 from everest.workflow import definition as d
 from everest.workflow.handlers import WAIT_FOR_DECISION
@@ -137,6 +138,5 @@ def is_overtaken(run: Run, token: Token) -> bool:
 
 def check_may_answer(waiting: dict[str, Any], who: str) -> None:
     """Raises Forbidden."""
-    barred = {name.casefold().strip() for name in waiting.get("not_by", ())}
-    if who.casefold().strip() in barred:
+    if people.is_among(who, waiting.get("not_by", ())):
         raise Forbidden(f"{who} tidak boleh memutuskan ini; orang lain yang harus memutuskan")

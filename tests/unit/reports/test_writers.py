@@ -41,6 +41,7 @@ CODES = [
     "TRUE",
     "é😀",
     "_x0041_",
+    "_x0041_x0042_",
 ]
 COLUMNS = (
     Column("kode", "Kode", "Code", Kind.CODE),
