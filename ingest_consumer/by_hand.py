@@ -95,14 +95,14 @@ def _lock(conn: Any, shadow_id: int) -> tuple[Shadow, dict[str, Any] | None]:
     if row is None:
         raise RerunRefused(f"there is no shadow row {shadow_id}")
     if row.workflow_id is None:
-        return row, None
+        return shadow.respelled(conn, row), None
     found = shadow.queries.lock_run(conn, workflow_id=row.workflow_id)
     row = shadow.get(conn, shadow_id)  # read again: it may have changed before we had the lock
     if row is None or found is None:
         status = None if row is None else row.worker_status
         raise RerunRefused(f"shadow row {shadow_id} names a workflow that does not exist", status)
     columns = ("id", "workflow", "idempotency_key", "status", "n", "dag_id", "dag_run_id", "compensation", "error_code")
-    return row, dict(zip(columns, found, strict=True))
+    return shadow.respelled(conn, row), dict(zip(columns, found, strict=True))
 
 
 def _event(conn: Any, row: Shadow, event: str, actor: str, reason: str | None) -> None:

@@ -189,7 +189,7 @@ def _replay(box: Box, letter: Letter, database: Database, actor: str, reason: st
         if row.is_final:
             box.take(letter)
             return Done(letter, True, f"already {row.worker_status}: nothing to run, letter taken out")
-        if row.worker_status != "FAILED":
+        if row.meant_status != "FAILED":
             return Done(letter, False, f"is being run ({row.worker_status}); the letter stays until it has ended")
         try:
             run_id = by_hand.rerun(conn, row.id, actor, reason)
@@ -255,7 +255,7 @@ def _letter(tag: int, look: Seen, message: Message | None, broken: str, rows: di
         return Letter(tag, Standing.BROKEN, wrong or "no shadow row", message, None, look)
     if row.is_final:
         return Letter(tag, Standing.SETTLED, f"document is {row.worker_status}", message, row, look)
-    if row.worker_status == "FAILED":
+    if row.meant_status == "FAILED":
         return Letter(tag, Standing.FAILED, row.reason, message, row, look)
     return Letter(tag, Standing.AT_WORK, f"document is {row.worker_status} again", message, row, look)
 

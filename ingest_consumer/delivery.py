@@ -100,8 +100,7 @@ class Delivery:
                 self._message = decode(self._body)
             except DecodeError as error:
                 return Verdict(Outcome.REJECT, error.message)
-        with self._means.database.transaction() as conn:
-            row = shadow.get(conn, self._message.shadow_id)
+        row = self._read(self._message)
         self.ids = known_ids(self._message, row)
         with logs.about(**self.ids):
             return self._look(self._message, row)
@@ -121,9 +120,14 @@ class Delivery:
         """Before the worker stops: the verdict if the run is over, None to give the delivery back."""
         if self._message is None or self._run is None:
             return None
-        with self._means.database.transaction() as conn:
-            row = shadow.get(conn, self._message.shadow_id)
+        row = self._read(self._message)
         return None if self._is_at_work(row) else self._settle(row)
+
+    def _read(self, message: Message) -> Shadow | None:
+        """The row; a status that somebody wrote in a spelling of their own is put right first, for everybody."""
+        with self._means.database.transaction() as conn:
+            row = shadow.get(conn, message.shadow_id)
+            return row if row is None or mismatch(message, row) else shadow.respelled(conn, row)
 
     def pause(self, seconds: float) -> None:
         self._not_before = self._means.clock() + seconds
@@ -154,18 +158,13 @@ class Delivery:
         return Verdict(Outcome.ACK, f"shadow row {row.id} is {row.worker_status}")
 
     def _pending(self, message: Message, row: Shadow) -> Verdict | None:
-        if not announces_same_run(message, row):
-            if row.dag_run_id is None:
-                return Verdict(Outcome.REJECT, f"announces run {message.n}, but shadow row {row.id} has none before it")
-            return Verdict(Outcome.ACK, f"stale duplicate: shadow row {row.id} announces {row.dag_run_id}")
-        if row.dag_run_id is None:
-            if not self._means.settings.takes_foreign_jobs:
-                return self._leave(row)
-            run_id = shadow.dag_run_id(OPNAME_POSTING, row.transaksi_id, row.workflow_id, row.id, 1)
-            if message.dag_run_id not in (None, run_id):
-                return Verdict(Outcome.REJECT, f"announces {message.dag_run_id}, the first run is {run_id}")
-        else:
-            run_id = row.dag_run_id
+        # A row without a run stands at its first one. What names another outlived a row that went back in time
+        # (decision 0045); the row stays PENDING, and the reconciler sends the message that fits it.
+        run_id = row.dag_run_id or shadow.dag_run_id(OPNAME_POSTING, row.transaksi_id, row.workflow_id, row.id, 1)
+        if not announces_same_run(message, row) or message.dag_run_id not in (None, run_id):
+            return Verdict(Outcome.ACK, f"stale duplicate: shadow row {row.id} announces {run_id}")
+        if row.dag_run_id is None and not self._means.settings.takes_foreign_jobs:
+            return self._leave(row)
         dag_id = row.dag_id or message.dag_id or OPNAME_POSTING
         state = self._means.gate.state(dag_id, self._means.clock())
         self._airflow_answered()
@@ -234,6 +233,8 @@ class Delivery:
             goes_on = self._note(f"{cause}goes on in {onward}", row)
             return Verdict(Outcome.ACK, why, dag_id, run_id, goes_on, stages=self._stages(row))
         why = f"shadow row {row.id} is {row.worker_status}"
+        if row.meant_status is None:
+            return Verdict(Outcome.REJECT, f"{why}, which is none of ours", dag_id, run_id)
         told = f"{row.worker_status}: {row.reason}" if row.worker_status in ("FAILED", "WAITING") else None
         note = self._note(told, row)
         if not row.needs_dead_letter:

@@ -51,7 +51,8 @@ def decode(body: bytes) -> Message:
 
 
 def mismatch(message: Message, row: Shadow | None) -> str | None:
-    """Why the message and the shadow row it names do not belong together; None when they do.
+    """Why nothing can be done with the message and the shadow row it names: they do not belong together, or nobody
+    knows what the row says. None when all is well.
 
     A workflow is known when the row is linked to a run of it; a row nobody linked yet can only be a document that
     another program sent, so there only opname_posting is known.
@@ -65,6 +66,8 @@ def mismatch(message: Message, row: Shadow | None) -> str | None:
     if message.workflow != (row.workflow or OPNAME_POSTING):
         known = f"is a {row.workflow}" if row.workflow else "belongs to no run yet"
         return f"unknown workflow {message.workflow!r}: shadow row {row.id} {known}"
+    if row.meant_status is None:
+        return f"shadow row {row.id} has the status {_shown(row.worker_status)}, which is none of ours"
     if row.dag_id is None and message.dag_id not in (None, OPNAME_POSTING):
         return f"unknown DAG {message.dag_id!r}: shadow row {row.id} belongs to no run yet"
     return None

@@ -53,6 +53,10 @@ SET worker_status = 'PROCESSING', worker_at = UTC_TIMESTAMP(6), attempts = attem
     handed_over_body = NULL
 WHERE id = :shadow_id AND worker_status = 'PENDING' AND dag_run_id <=> :expected_dag_run_id;
 
+-- name: respell!
+-- The same status in our spelling. worker_at stays, for nothing happened; updated_at follows by itself.
+UPDATE rabbit_publish_shadow SET worker_status = :meant WHERE id = :shadow_id AND worker_status = :found;
+
 -- name: mark_dead_lettered!
 -- The right to write the dead letter of this failure: whoever wins it rejects or publishes.
 UPDATE rabbit_publish_shadow

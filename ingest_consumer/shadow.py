@@ -8,13 +8,16 @@ untouched. What a person does with a FAILED row stands in `by_hand`.
 from __future__ import annotations
 
 import json
+import logging
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import aiosql
+
+log = logging.getLogger(__name__)
 
 JOBS_EXCHANGE = "everest.jobs.x"
 DEAD_LETTER_EXCHANGE = "everest.jobs.dlx"
@@ -23,6 +26,7 @@ OPNAME_POSTING = "opname_posting"
 """The workflow of a message that names none: what the web application sends."""
 
 FINAL = ("COMPLETED", "CANCELLED")
+STATUSES = frozenset({"PENDING", "PROCESSING", "WAITING", "FAILED", *FINAL})
 REFUSED_BY_A_PERSON = 403
 """The one failure that is nobody's fault: it gets no dead letter."""
 
@@ -58,13 +62,20 @@ class Shadow:
     published_at: datetime | None = None
 
     @property
+    def meant_status(self) -> str | None:
+        """The status that the row's word stands for. Programs and people write it in their own spelling, which the
+        column's CHECK lets pass; None for a word that is none of ours."""
+        word = (self.worker_status or "").strip().upper()
+        return word if word in STATUSES else None
+
+    @property
     def is_final(self) -> bool:
-        return self.worker_status in FINAL
+        return self.meant_status in FINAL
 
     @property
     def needs_dead_letter(self) -> bool:
         """FAILED with a fault: every code but a person's refusal."""
-        return self.worker_status == "FAILED" and self.error_code != REFUSED_BY_A_PERSON
+        return self.meant_status == "FAILED" and self.error_code != REFUSED_BY_A_PERSON
 
     @property
     def reason(self) -> str:
@@ -170,6 +181,16 @@ def enqueue(
         headers=None if headers is None else json.dumps(headers),
         available_at=available_at,
     )
+
+
+def respelled(conn: Any, row: Shadow) -> Shadow:
+    """The row with its status in our spelling, which is written if it stood there in another; the caller commits.
+    A word that is none of ours stays."""
+    if row.meant_status in (None, row.worker_status):
+        return row
+    queries.respell(conn, shadow_id=row.id, found=row.worker_status, meant=row.meant_status)
+    log.warning("shadow row %s said %a, it means %s", row.id, row.worker_status, row.meant_status)
+    return replace(row, worker_status=str(row.meant_status))
 
 
 def claim(conn: Any, shadow_id: int, expected_dag_run_id: str | None, dag_id: str, dag_run_id: str, n: int) -> bool:

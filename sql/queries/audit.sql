@@ -189,7 +189,7 @@ HAVING SUM(masuk - keluar) = 0 AND SUM(nilai) <> 0 AND SUM(nilai IS NULL) = 0
 ORDER BY kode_barang, lot, gudang_kode;
 
 -- name: closed_months()
-SELECT periode FROM periode_akuntansi WHERE status = 'CLOSED';
+SELECT periode FROM periode_akuntansi WHERE UPPER(TRIM(status)) <> 'OPEN';
 
 -- name: closings()
 -- When months were closed and opened, by people.

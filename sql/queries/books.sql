@@ -68,12 +68,13 @@ SELECT akun_persediaan, akun_laba_selisih, akun_rugi_selisih FROM akun_gudang WH
 SELECT kode_akun, aktif FROM akun WHERE kode_akun IN :codes;
 
 -- name: closed_periods(periods)
--- Which of these months are closed.
-SELECT periode FROM periode_akuntansi WHERE periode IN :periods AND status = 'CLOSED';
+-- Which of these months are closed. Read in one way everywhere (here, in periods.sql and audit.sql): OPEN in any spelling
+-- is open, every other word closes the month.
+SELECT periode FROM periode_akuntansi WHERE periode IN :periods AND UPPER(TRIM(status)) <> 'OPEN';
 
 -- name: lock_period(periode)$
 -- A month, shared: many postings may hold it, closing it waits for them.
-SELECT status FROM periode_akuntansi WHERE periode = :periode LOCK IN SHARE MODE;
+SELECT IF(UPPER(TRIM(status)) = 'OPEN', 'OPEN', 'CLOSED') FROM periode_akuntansi WHERE periode = :periode LOCK IN SHARE MODE;
 
 -- name: insert_period(periode)!
 -- A month without a row is open, the column's default; the row is there to be locked. Without `status` in the statement
@@ -102,7 +103,7 @@ LIMIT 1;
 -- name: job_of_older_system(nomer_nota)^
 -- A job of this nota that an older system completed (it has no workflow of ours), else one that it is at work on (no
 -- DAG run owns it). One statement: between two it could go from the one to the other unseen.
-SELECT id AS shadow_id, worker_status
+SELECT id AS shadow_id, UPPER(TRIM(worker_status)) AS worker_status
 FROM rabbit_publish_shadow
 WHERE nomer_nota = :nomer_nota
   AND ((worker_status = 'COMPLETED' AND workflow_id IS NULL) OR (worker_status = 'PROCESSING' AND dag_run_id IS NULL))

@@ -1,8 +1,9 @@
--- Accounting months: closed and opened by people. A posting holds its month shared, closing holds it alone.
+-- Accounting months: closed and opened by people. A posting holds its month shared, closing holds it alone. A word that
+-- somebody wrote by hand is read as in books.sql.
 
 -- name: hold_period(periode)$
 -- A month, exclusive: waits for the postings that hold it, and lets none in until the transaction ends.
-SELECT status FROM periode_akuntansi WHERE periode = :periode FOR UPDATE;
+SELECT IF(UPPER(TRIM(status)) = 'OPEN', 'OPEN', 'CLOSED') FROM periode_akuntansi WHERE periode = :periode FOR UPDATE;
 
 -- name: insert_period(periode)!
 -- A month without a row is open; the row is there to be locked.
@@ -11,11 +12,12 @@ ON DUPLICATE KEY UPDATE periode = periode_akuntansi.periode;
 
 -- name: set_status(periode, expected, status)!
 -- OPEN -> CLOSED or back.
-UPDATE periode_akuntansi SET status = :status WHERE periode = :periode AND status = :expected;
+UPDATE periode_akuntansi SET status = :status
+WHERE periode = :periode AND IF(UPPER(TRIM(status)) = 'OPEN', 'OPEN', 'CLOSED') = :expected;
 
 -- name: periods()
 -- Every month that anybody opened, closed or posted in, as far as it has a row.
-SELECT periode, status FROM periode_akuntansi ORDER BY periode;
+SELECT periode, IF(UPPER(TRIM(status)) = 'OPEN', 'OPEN', 'CLOSED') AS status FROM periode_akuntansi ORDER BY periode;
 
 -- name: postings_by_period()
 -- How many postings stand in each month.

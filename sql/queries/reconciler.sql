@@ -77,6 +77,18 @@ WHERE s.worker_status = 'PENDING' AND s.dead_lettered_at IS NULL
 ORDER BY s.requeued_at, s.worker_at, s.id
 LIMIT :batch OFFSET :skip;
 
+-- name: spelled_by_hand(batch, skip)
+-- Open jobs whose status is right but for its spelling: the CHECK and every statement take it, programs that compare
+-- words would not.
+SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.workflow_id, r.workflow, s.worker_status, s.worker_at,
+       s.dag_id, s.dag_run_id, s.n
+FROM rabbit_publish_shadow s
+LEFT JOIN workflow_runs r ON r.id = s.workflow_id
+WHERE s.worker_status IN ('PENDING', 'PROCESSING', 'WAITING', 'FAILED')
+  AND CAST(s.worker_status AS BINARY) NOT IN ('PENDING', 'PROCESSING', 'WAITING', 'FAILED')
+ORDER BY s.id
+LIMIT :batch OFFSET :skip;
+
 -- name: overslept(grace_s, batch, skip)
 -- A delay or the timeout of a wait is over, and no outbox row is left that would say so.
 SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.workflow_id, r.workflow, s.worker_status, s.worker_at,

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from everest.errors import Conflict
-from everest.workflow import control
+from everest.errors import Conflict, DocumentRefused
+from everest.workflow import control, starts
 from everest.workflow.builder import workflow
 from everest.workflow.ticket import BudgetExceeded
 from tests.workflow.world import MysqlWorld, World, gives
 
 KEYED = workflow("keyed").then(gives(a=1), name="a").build()
+TEMPLATED = workflow("templated").then(gives(a=1), name="a").idempotency_key("{k}").build()
 
 
 def test_070_a_key_with_the_same_payload_is_the_same_run(world: World) -> None:
@@ -44,6 +46,38 @@ def test_070_keys_of_two_workflows_do_not_meet(world: World) -> None:
 
     assert len(set(runs)) == 2
     assert [world.run(one).idempotency_key for one in runs] == ["same", "same"]
+
+
+@pytest.mark.parametrize("key", ["7:start_workflows:1:0", "7:child:1"])
+def test_070_a_key_that_only_a_step_may_give_is_refused_with_a_sentence(world: World, key: str) -> None:
+    """By such a key a step finds the run that an earlier try of it has begun; a person's run would be taken for it."""
+    for definition, payload, given in ((KEYED, {}, key), (TEMPLATED, {"k": key}, None)):
+        with pytest.raises(DocumentRefused, match="kept for the runs that a step begins; choose another"):
+            world.start(definition, payload, key=given)
+
+    assert world.all_runs() == []
+
+
+@pytest.mark.parametrize("key", ["7", "7:8", "2026-01:child:x", "a:child:1", "7:child:1:0:0"])
+def test_070_any_other_key_is_a_persons_own(world: World, key: str) -> None:
+    assert world.run(world.start(KEYED, {}, key=key)).idempotency_key == key
+
+
+def test_070_a_run_of_before_that_has_the_key_of_a_step_is_not_taken_for_its_child(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = workflow("child").then(gives(), name="work").build()
+    parent = workflow("parent").then(gives(items=[1]), name="first").start_workflows("items", child).build()
+    parent_id = world.start(parent)
+    with monkeypatch.context() as before:
+        before.setattr(starts, "_KEY_OF_A_STEP", re.compile("nothing"))
+        strange = world.start(child, {}, key=f"{parent_id}:start_workflows:1:0")
+
+    world.walk()
+
+    assert (world.status(parent_id), world.status(strange)) == ("failed", "completed")
+    assert f"run {strange} of workflow child" in (world.run(parent_id).error or {})["message"]
+    assert world.children(parent_id) == []
 
 
 @pytest.mark.parametrize("payload", [{"x": 1}, {"x": 2}])

@@ -84,6 +84,15 @@ class Repairs:
             self._say("failed-503", job, f"{verdict.reason}; gave up after {run.recovered} times")
         return True
 
+    def respell(self, job: Job) -> bool:
+        """The status in our spelling, so that everybody who reads it finds what is meant."""
+        with self._database.transaction() as tx:
+            row = jobs.get(tx.conn, job.shadow_id)
+            if row is None or jobs.respelled(tx.conn, row) is row:
+                return False
+        self._say("respelled", job, f"its status was written {job.worker_status!a}")
+        return True
+
     def write_dead_letter(self, job: Job) -> bool:
         """The letter that no rejection wrote, and the mark that it is written, in one transaction."""
         with self._database.transaction() as tx:

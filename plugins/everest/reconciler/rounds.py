@@ -109,6 +109,7 @@ class Reconciler:
 
     def _look(self) -> int:
         kinds = (
+            self._spelled_by_hand,
             self._clock_was_ahead,
             self._decided_waits,
             self._passed_deadlines,
@@ -203,11 +204,11 @@ class Reconciler:
 
     def _clock_was_ahead(self) -> int:
         """Before what goes by the clock."""
+        find = rows.told_by_a_clock_ahead
+        return self._look_at("times", lambda tx, page: find(tx.conn, page), self._workflows.set_clock_right)
 
-        def find(tx: UnitOfWork, page: Page) -> list[Workflow]:
-            return rows.told_by_a_clock_ahead(tx.conn, page)
-
-        return self._look_at("times", find, self._workflows.set_clock_right)
+    def _spelled_by_hand(self) -> int:
+        return self._look_at("spellings", lambda tx, page: rows.spelled_by_hand(tx.conn, page), self._repairs.respell)
 
     def _passed_deadlines(self) -> int:
         return self._look_at("deadlines", lambda tx, page: rows.passed_deadlines(tx.conn, page), self._workflows.expire)

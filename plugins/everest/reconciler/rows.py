@@ -144,6 +144,10 @@ def lost_messages(conn: Connection, limits: Limits, site: Settings, now: datetim
     )
 
 
+def spelled_by_hand(conn: Connection, page: Page) -> list[Job]:
+    return _found(QUERIES.spelled_by_hand(conn, **vars(page)))
+
+
 def overslept(conn: Connection, limits: Limits, page: Page) -> list[Job]:
     return _found(QUERIES.overslept(conn, grace_s=limits.wake_grace.total_seconds(), **vars(page)))
 

@@ -25,10 +25,12 @@ def problems(definition: Definition) -> list[str]:
     """Everything that is wrong with a definition, the workflow's own first."""
     found = [*_of_workflow(definition), *_of_options(definition.options)]
     earlier: dict[str, int] = {}
+    cased: dict[str, str] = {}
     for position, step in enumerate(definition.steps):
-        of_step = [*_of_any_step(step, earlier), *_of_step(step, earlier)]
+        of_step = [*_of_any_step(step, earlier), *_of_case(step, cased), *_of_step(step, earlier)]
         found += [f"step {position + 1} {step.name!r}: {problem}" for problem in of_step]
         earlier[step.name] = position
+        cased.setdefault(step.name.casefold(), step.name)
     return found or list(_of_children(definition))
 
 
@@ -114,6 +116,13 @@ def _of_any_step(step: Step, earlier: Mapping[str, int]) -> Iterator[str]:
         if step.timeout is None:
             yield "on_timeout needs a timeout"
         yield from _of_value(getattr(step, "on_timeout", None), "on_timeout", must_be_object=True)
+
+
+def _of_case(step: Step, cased: Mapping[str, str]) -> Iterator[str]:
+    """Names are kept in columns that do not tell A from a: two such steps would find each other's nested run."""
+    before = cased.get(step.name.casefold(), step.name)
+    if before != step.name:
+        yield f"the name differs only in its capitals from that of the earlier step {before!r}"
 
 
 def _of_handler(handler: Any, what: str = "the handler", arguments: Iterable[str] = ("state", "step")) -> list[str]:

@@ -3,6 +3,7 @@ always one transaction, the caller's."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,11 @@ from everest.workflow.records import Outcome, Run
 
 MAX_KEY = 150
 """Characters of an idempotency key and of a group key; their columns."""
+
+
+_KEY_OF_A_STEP = re.compile(r"[0-9]+:[A-Za-z][A-Za-z0-9_]*:[0-9]+(?::[0-9]+)?")
+"""What a step gives to the runs that it begins: run, step, visit and, of one item, its index. By it a second try finds
+the first one's child, so nobody else may name a run like that."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +62,13 @@ def dispatch(
     nomer_nota: str | None = None,
 ) -> Dispatched:
     """Writes the run, its shadow row and the outbox row that announces DAG run 1. Raises Conflict when the key is
-    taken: the caller knows whether that is an "already submitted" or a mistake."""
+    taken: the caller knows whether that is an "already submitted" or a mistake; DocumentRefused for a key that only a
+    step may give."""
     key = key if key is not None else definition.key(payload)
+    if key is not None and _KEY_OF_A_STEP.fullmatch(key):
+        raise DocumentRefused(
+            f"key {key!r} has the form run:step:visit, which is kept for the runs that a step begins; choose another"
+        )
     if key is not None and tx.runs.find(definition.name, key) is not None:
         raise Conflict(f"workflow {definition.name} with key {key} exists already")
     return send(tx, definition, new_run(definition, payload, key), transaksi_id, nomer_nota)
@@ -99,7 +110,12 @@ def start_child(
     child.parent_id, child.parent_step, child.parent_visit, child.parent_index = parent.id, step, parent.visit, index
     child.group_key = group_key
     existing = tx.runs.find(definition.name, key)
-    return existing if existing is not None else send(tx, definition, child).workflow_id
+    if existing is None:
+        return send(tx, definition, child).workflow_id
+    found = tx.runs.get(existing)
+    if found is None or found.parent_id != parent.id:
+        raise Conflict(f"run {existing} of workflow {definition.name} has the key {key} and was not begun by this step")
+    return existing
 
 
 def hand_off(tx: Transaction, definition: Definition, run: Run, step: d.StartWorkflows) -> dict[str, Any]:

@@ -240,6 +240,34 @@ def test_a_reversal_waits_for_the_closing_of_its_month(
     assert builders.books(connection).postings == 1
 
 
+@pytest.mark.parametrize(("word", "is_open"), [("open", True), ("Closed", False)])
+def test_a_month_that_somebody_spelled_by_hand_is_read_in_one_way_by_postings_reversals_and_closings(
+    walker: Walker, database: MysqlUrl, db: Database, connection: Any, word: str, is_open: bool
+) -> None:
+    """The CHECK of the column compares without capitals, so such words stand there."""
+    this_month = f"{datetime.now(WIB):%Y-%m}"
+    posted = builders.document(connection, [Line("A")], diotorisasi_at=IN_MARCH)
+    assert walker.post(posted.shadow_id) == "COMPLETED"
+    later = builders.document(connection, [Line("B")], diotorisasi_at=datetime.now(UTC))
+    with db.transaction() as tx:
+        reversing = reversal.request(tx, posted.nomer_nota, "dewi", "salah rak").shadow_id
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM periode_akuntansi")
+        cursor.execute("INSERT INTO periode_akuntansi VALUES (%s, %s)", (this_month, word))
+    connection.commit()
+    with db.transaction() as tx:
+        listed = {month.periode: month.status for month in periods.list(tx)}
+    reverser = Walker(database, definition=REVERSE_OPNAME)
+
+    ends = (walker.post(later.shadow_id), reverser.post(reversing))
+    reverser.close()
+
+    assert ends == (("COMPLETED",) * 2 if is_open else ("FAILED",) * 2)
+    assert listed[this_month] == ("OPEN" if is_open else "CLOSED")
+    change = close(db, this_month) if is_open else reopen(db, this_month)
+    assert (change.is_changed, status_of(connection, this_month)) == (True, ["CLOSED" if is_open else "OPEN"])
+
+
 def test_two_who_close_at_once_close_once(database: MysqlUrl, pool: ThreadPoolExecutor, connection: Any) -> None:
     def one(number: int) -> bool:
         db = bootstrap.database(database, Settings())

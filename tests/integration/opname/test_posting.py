@@ -304,8 +304,9 @@ def test_a_job_that_takes_a_failed_document_over_after_its_first_step_posts_its_
     assert builders.books(connection) == builders.NOTHING_POSTED
 
 
-def test_a_nota_that_an_older_system_completed_is_settled_untouched(walker: Walker, connection: Any) -> None:
-    builders.shadow_row(connection, 77, "SO-OLD", worker_status="COMPLETED")
+@pytest.mark.parametrize("word", ["COMPLETED", "Completed"])
+def test_a_nota_that_an_older_system_completed_is_settled_untouched(walker: Walker, connection: Any, word: str) -> None:
+    builders.shadow_row(connection, 77, "SO-OLD", worker_status=word)
 
     row, _ = post(walker, connection, Line("A"), nomer_nota="SO-OLD")
 

@@ -61,6 +61,17 @@ def test_a_foreign_row_of_an_hour_that_is_still_to_come_is_sent_now(world: World
     assert world.row(document.shadow_id)["requeued"] == 1
 
 
+def test_a_status_that_somebody_spelled_by_hand_is_put_right_and_then_repaired_like_any_other(world: World) -> None:
+    shadow_id = lost(world)
+    world.execute("UPDATE rabbit_publish_shadow SET worker_status = 'pending'")
+    reconciler = world.reconciler()
+
+    assert [reconciler.round(), reconciler.round()] == [2, 0]
+
+    row = world.row(shadow_id)
+    assert (row["worker_status"], row["requeued"], len(world.unsent())) == ("PENDING", 1, 1)
+
+
 def test_it_is_sent_again_at_most_once_in_ten_minutes(world: World) -> None:
     shadow_id = lost(world)
     reconciler = world.reconciler()

@@ -50,6 +50,10 @@ def refusal(builder: Builder) -> str:
     [
         # then
         (begun().then(work), "step 2 'work': the name is taken by an earlier step"),
+        (
+            begun().then(work, name="Work"),
+            "step 2 'Work': the name differs only in its capitals from that of the earlier s",
+        ),
         (begun().then("work", name="late"), "step 2 'late': the handler is not callable"),  # type: ignore[arg-type]
         (begun().then(needs_three), "step 2 'needs_three': the handler must take (state, step)"),
         (begun().then(lambda state, step: None), "step 2 '<lambda>': give it a name"),
