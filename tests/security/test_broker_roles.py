@@ -23,7 +23,7 @@ from ingest_consumer import topology
 from ingest_consumer.settings import Settings
 from stack.accounts import MONITOR, RABBITMQ_ROLES
 from tests.fake_airflow import FakeAirflow
-from tests.integration.ingest_consumer.test_consumer_table import rows_end
+from tests.integration.ingest_consumer.handling import rows_end
 from tests.queue_rig import Rows, Running, Vhost, until
 
 QUEUE, DLQ = "everest.jobs.q", "everest.jobs.failed.dlq"

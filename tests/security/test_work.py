@@ -25,7 +25,7 @@ from ingest_consumer.settings import Settings
 from tests import builders
 from tests.builders import Line
 from tests.fake_airflow import FakeAirflow
-from tests.integration.ingest_consumer.test_consumer_table import rows_end
+from tests.integration.ingest_consumer.handling import rows_end
 from tests.integration.opname.walk import Walker
 from tests.integration.reconciler.world import World, note
 from tests.queue_rig import Rows, Running, Vhost, until

@@ -13,9 +13,9 @@ from ingest_consumer.broken_letters import BrokenLetters
 from ingest_consumer.database import Database
 from ingest_consumer.settings import Settings
 from tests.broken_messages import broken_bodies
+from tests.integration.ingest_consumer.handling import DLQ
 from tests.queue_rig import Rows, Vhost, until
 
-DLQ = "everest.jobs.failed.dlq"
 Settle = Callable[[], tuple[int, dict[str, int] | None]]
 
 

@@ -17,10 +17,10 @@ from tests import builders
 from tests.broken_messages import broken_bodies
 from tests.builders import Line
 from tests.fake_airflow import FakeAirflow
+from tests.integration.ingest_consumer.handling import DLQ
 from tests.integration.opname.walk import Walker
 from tests.queue_rig import Rows, Running, Vhost, until
 
-DLQ = "everest.jobs.failed.dlq"
 Process = Callable[..., subprocess.Popen[str]]
 Command = Callable[..., tuple[int, str]]
 

@@ -17,7 +17,6 @@ import pytest
 from ingest_consumer import dead_letters, shadow
 from ingest_consumer.settings import Settings
 from tests.fake_airflow import FakeAirflow
-from tests.integration.ingest_consumer.test_consumer_table import posts as posts
 from tests.queue_rig import Rows, Running, Vhost, until
 
 YEAR_57888 = 1_764_633_600_000

@@ -14,10 +14,9 @@ from pika.exceptions import AMQPConnectionError, ChannelClosedByBroker
 from ingest_consumer import dead_letters
 from ingest_consumer.database import Database
 from ingest_consumer.settings import Settings
-from tests.integration.ingest_consumer.test_relay import announce, is_published
+from tests.integration.ingest_consumer.handling import DLQ, announce, is_published
 from tests.queue_rig import Rows, Running, Vhost, until
 
-DLQ = "everest.jobs.failed.dlq"
 MEGABYTE = "x" * 1024 * 1024
 
 

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 from zlib import crc32
 
 import pytest
 
-from everest.settings import MysqlUrl
+from everest.opname.workflow import REVERSE_OPNAME
+from everest.settings import MysqlUrl, Settings
+from tests.builders import Document
+from tests.integration.opname.deciding import surprising
 from tests.integration.opname.foreseen import Foresight
+from tests.integration.opname.reversing import Backwards
 from tests.integration.opname.walk import Walker
 
 ONE_IN = 3
@@ -21,3 +26,24 @@ def walker(database: MysqlUrl, request: pytest.FixtureRequest) -> Iterator[Walke
     walker = (Foresight if foresees else Walker)(database)
     yield walker
     walker.close()
+
+
+@pytest.fixture
+def backwards(database: MysqlUrl) -> Iterator[Backwards]:
+    """Walkers of the reversal's workflow, each with connections of its own."""
+    made: list[Walker] = []
+
+    def another(**settings: Any) -> Walker:
+        made.append(Walker(database, Settings(**settings), REVERSE_OPNAME))
+        return made[-1]
+
+    yield another
+    for walker in made:
+        walker.close()
+
+
+@pytest.fixture
+def waiting(walker: Walker, connection: Any) -> Document:
+    document = surprising(connection)
+    assert walker.post(document.shadow_id) == "WAITING"
+    return document

@@ -14,7 +14,7 @@ from everest.workflow.builder import Builder, workflow
 from everest.workflow.definition import Definition
 from tests import builders
 from tests.builders import Document
-from tests.integration.opname.test_approvals import approve, surprising
+from tests.integration.opname.deciding import approve, surprising
 from tests.integration.opname.walk import Walker
 
 
