@@ -128,7 +128,9 @@ def test_a_database_that_is_away_is_told_as_that(app: object, monkeypatch: pytes
 def test_nothing_in_a_page_reaches_out_of_it() -> None:
     """In a sandboxed frame popups, modal boxes and _top links are dead; and nothing comes from the internet."""
     folder = Path(__file__).resolve().parents[2] / "plugins" / "everest" / "pages"
-    for file in [*folder.glob("templates/*"), *folder.glob("static/*")]:
+    templates, static = [*folder.glob("templates/*")], [*folder.glob("static/*")]
+    assert templates and static
+    for file in [*templates, *static]:
         text = file.read_text(encoding="utf-8")
         dead = r"_blank|_top\b|window\.open|\b(?:alert|confirm|prompt)\(|https?://|\|\s*safe|\son[a-z]+="
         assert not re.findall(dead, text), file.name

@@ -49,6 +49,7 @@ def test_every_alert_is_explained_and_every_explanation_has_its_alert() -> None:
 
 
 def test_every_alert_says_how_bad_it_is_and_what_happened() -> None:
+    assert rules()
     for rule in rules():
         assert rule["labels"]["severity"] in ("page", "ticket"), rule["alert"]
         assert rule["annotations"]["summary"], rule["alert"]
