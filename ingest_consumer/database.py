@@ -16,7 +16,7 @@ import pymysql
 from pymysql.constants import CLIENT
 from pymysql.err import DataError, IntegrityError, MySQLError
 
-from ingest_consumer.settings import MysqlUrl
+from ingest_consumer.addresses import MysqlUrl
 
 Connection = Any
 """A PyMySQL connection; autocommit is off, except for a reader's."""

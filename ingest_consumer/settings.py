@@ -6,49 +6,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
+from ingest_consumer.addresses import Login, MysqlUrl, is_readable
 from ingest_consumer.endpoints import LOOPBACK, Endpoint
 from ingest_consumer.errors import SettingsError
 from ingest_consumer.secret_files import resolved
-from ingest_consumer.tls import Tls, split
-
-
-@dataclass(frozen=True)
-class Login:
-    """An HTTP service and who we are there. The password never shows in a repr."""
-
-    url: str
-    user: str
-    password: str = field(repr=False)
-
-
-@dataclass(frozen=True)
-class MysqlUrl:
-    """Where the rows are: mysql://user:password@host:port/schema, with TLS by its parameters (tls.py)."""
-
-    host: str
-    port: int
-    user: str
-    password: str = field(repr=False)
-    schema: str
-    tls: Tls | None = None
-
-    @classmethod
-    def parse(cls, text: str) -> MysqlUrl:
-        """Raises ValueError with a sentence; the text itself is never shown, it holds a password."""
-        plain, tls = split(text)
-        parts = urlsplit(plain)
-        if parts.scheme != "mysql" or not parts.hostname or len(parts.path) < 2:
-            raise ValueError("must look like mysql://user:password@host:port/schema")
-        return cls(
-            parts.hostname,
-            parts.port or 3306,
-            unquote(parts.username or ""),
-            unquote(parts.password or ""),
-            unquote(parts.path[1:]),
-            tls,
-        )
 
 
 @dataclass(frozen=True)
@@ -106,29 +69,8 @@ class Settings:
                 return default
             return value
 
-        def is_readable(name: str, url: str) -> bool:
-            try:
-                _, tls = split(url)
-                if tls is not None:
-                    tls.context()
-            except OSError as problem:  # ssl.SSLError is one, and a ValueError as well
-                problems.append(f"{name}: the files of its ssl_ parameters are of no use: {problem}")
-            except ValueError as problem:
-                problems.append(f"{name} {problem}")
-            else:
-                return True
-            return False
-
         def login(prefix: str, needed: bool) -> Login | None:
-            url, user, password = (env.get(f"{prefix}_{part}", "") for part in ("URL", "USER", "PASSWORD"))
-            if not url and not needed:
-                return None
-            for part, value in (("URL", url), ("USER", user), ("PASSWORD", password)):
-                if not value:
-                    problems.append(f"{prefix}_{part} is not set")
-            if url and is_readable(f"{prefix}_URL", url) and urlsplit(url).scheme not in ("http", "https"):
-                problems.append(f"{prefix}_URL: must begin with http:// or https://")
-            return Login(url, user, password)
+            return Login.of(env, prefix, problems) if needed or env.get(f"{prefix}_URL") else None
 
         mysql = MysqlUrl("", 0, "", "", "")
         try:
@@ -136,9 +78,9 @@ class Settings:
         except ValueError as problem:
             problems.append(f"EVEREST_MYSQL_URL {problem}")
         else:
-            is_readable("EVEREST_MYSQL_URL", env["EVEREST_MYSQL_URL"])
+            is_readable("EVEREST_MYSQL_URL", env["EVEREST_MYSQL_URL"], problems)
         amqp_url = env.get("EVEREST_AMQP_URL", "")
-        if is_readable("EVEREST_AMQP_URL", amqp_url) and (
+        if is_readable("EVEREST_AMQP_URL", amqp_url, problems) and (
             urlsplit(amqp_url).scheme not in ("amqp", "amqps") or not urlsplit(amqp_url).hostname
         ):
             problems.append("EVEREST_AMQP_URL must look like amqp://user:password@host:port/vhost")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote
 
 import httpx
 import pika
@@ -18,9 +18,9 @@ from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import ChannelClosedByBroker
 
 from ingest_consumer import tls
+from ingest_consumer.addresses import Login, vhost_of
 from ingest_consumer.broker import close_quietly
 from ingest_consumer.errors import TopologyError
-from ingest_consumer.settings import Login
 from ingest_consumer.shadow import DEAD_LETTER_EXCHANGE, JOBS_EXCHANGE, ROUTING_KEY
 
 JOBS_QUEUE = "everest.jobs.q"
@@ -35,7 +35,6 @@ LETTER_KEYS = (ROUTING_KEY, JOBS_QUEUE)
 own tools do."""
 
 NOT_FOUND = 404
-PRECONDITION_FAILED = 406
 MANAGEMENT_TIMEOUT_S = 5
 
 
@@ -130,7 +129,7 @@ def _look_up(amqp_url: str, management: Login | None, queue: str) -> dict[str, A
     """The queue as the management API shows it."""
     if management is None:
         return None
-    vhost = quote(unquote(urlsplit(amqp_url).path[1:]) or "/", safe="")
+    vhost = quote(vhost_of(amqp_url), safe="")
     try:
         address, verify = tls.http(management.url)
         answer = httpx.get(

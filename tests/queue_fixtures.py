@@ -16,8 +16,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from everest.settings import MysqlUrl as BooksUrl
+from ingest_consumer.addresses import Login, MysqlUrl
 from ingest_consumer.database import Database
-from ingest_consumer.settings import Login, MysqlUrl, Settings
+from ingest_consumer.settings import Settings
 from tests.fake_airflow import PASSWORD, USER, FakeAirflow
 from tests.queue_rig import ROOT, Rows, Running, Vhost, environment
 

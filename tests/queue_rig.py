@@ -18,10 +18,11 @@ import pika
 import pytest
 
 from ingest_consumer import broker, topology
+from ingest_consumer.addresses import Login
 from ingest_consumer.consumer import consume
 from ingest_consumer.database import Database
 from ingest_consumer.relay import relay
-from ingest_consumer.settings import Login, Settings
+from ingest_consumer.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
 SENTINEL = b"the last message of a test"

@@ -8,45 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta, tzinfo
 from typing import Literal
-from urllib.parse import unquote, urlsplit
 from zoneinfo import ZoneInfo
 
 from everest.errors import SettingsError
+from ingest_consumer.addresses import MysqlUrl as MysqlUrl
 from ingest_consumer.secret_files import resolved
-from ingest_consumer.tls import Tls, split
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-
-
-@dataclass(frozen=True)
-class MysqlUrl:
-    """Where the books are: mysql://user:password@host:port/schema, with TLS by its parameters (ingest_consumer.tls)."""
-
-    host: str
-    port: int
-    user: str
-    password: str
-    schema: str
-    tls: Tls | None = None
-
-    @classmethod
-    def parse(cls, text: str) -> MysqlUrl:
-        """Raises ValueError with a sentence; the text itself is never shown, it holds a password."""
-        plain, tls = split(text)
-        parts = urlsplit(plain)
-        if parts.scheme != "mysql" or not parts.hostname or len(parts.path) < 2:
-            raise ValueError("must look like mysql://user:password@host:port/schema")
-        return cls(
-            host=parts.hostname,
-            port=parts.port or 3306,
-            user=unquote(parts.username or ""),
-            password=unquote(parts.password or ""),
-            schema=unquote(parts.path[1:]),
-            tls=tls,
-        )
-
-    def __repr__(self) -> str:
-        return f"MysqlUrl({self.user}@{self.host}:{self.port}/{self.schema})"
 
 
 @dataclass(frozen=True)

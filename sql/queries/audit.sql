@@ -334,15 +334,3 @@ SELECT id, invariant, pesan, resolved_at, diakui_oleh, diakui_alasan FROM audit_
 UPDATE audit_findings
 SET diakui_oleh = :who, diakui_at = IF(:who IS NULL, NULL, UTC_TIMESTAMP(6)), diakui_alasan = :reason
 WHERE id = :number;
-
--- name: first_seen(invariant, keys)
--- Since when findings stand.
-SELECT finding_key, first_seen_at FROM audit_findings WHERE invariant = :invariant AND finding_key IN :keys;
-
--- name: open_findings(size)
--- What stood unresolved after the latest audits, oldest first.
-SELECT id, invariant, finding_key, pesan, detail, first_seen_at, last_seen_at, reopened
-FROM audit_findings
-WHERE resolved_at IS NULL
-ORDER BY first_seen_at, id
-LIMIT :size;

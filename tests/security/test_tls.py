@@ -22,15 +22,17 @@ import pymysql
 import pytest
 
 from everest.errors import EverestError
+from everest.pages import broker as health
+from everest.pages.settings import Broker
 from everest.reconciler.management import Management, ManagementUnavailable
-from everest.reconciler.settings import Login
 from everest.settings import MysqlUrl
 from everest.store import database as store
 from ingest_consumer import broker
+from ingest_consumer.addresses import Login
+from ingest_consumer.addresses import MysqlUrl as ConsumerUrl
 from ingest_consumer.airflow_api import AirflowApi, DagState
 from ingest_consumer.database import Database
 from ingest_consumer.errors import AirflowUnavailable
-from ingest_consumer.settings import MysqlUrl as ConsumerUrl
 from ingest_consumer.tls import Tls
 from tests import private_servers
 from tests.security.certificates import Authority, Files
@@ -205,6 +207,7 @@ def test_airflow_and_the_management_api_are_verified(https: str, certificate: Fi
         assert api.dag_state("d") is DagState.READY
     with closing(Management(Login(trusted, "u", "p"), "/", SECONDS)) as management:
         assert management.queue_is_empty()
+    assert health.look(Broker(trusted, "u", "p")) == health.Queues(ready=0, held=0, consumers=None, letters=None)
     for url in (https, f"{https}?ssl_ca={stranger}"):
         with closing(AirflowApi(url, "u", "p", SECONDS)) as api, pytest.raises(AirflowUnavailable):
             api.dag_state("d")
@@ -213,3 +216,4 @@ def test_airflow_and_the_management_api_are_verified(https: str, certificate: Fi
             pytest.raises(ManagementUnavailable),
         ):
             management.queue_is_empty()
+        assert health.look(Broker(url, "u", "p")) is None

@@ -13,7 +13,6 @@ from everest.audit.finding import QUERIES, Auditor, Finding, NotChecked
 from everest.audit.invariants import Invariant
 from everest.audit.settings import AuditSettings
 from everest.reconciler.management import Management
-from everest.reconciler.settings import Login
 from everest.store.database import last_insert_id
 from everest.store.unit_of_work import Database
 from ingest_consumer.airflow_api import AirflowApi
@@ -81,8 +80,7 @@ def auditor_of(database: Database, settings: AuditSettings, since: datetime | No
             airflow = AirflowApi(service.url, service.user, service.password, HTTP_TIMEOUT)
             stack.enter_context(closing(airflow))
         if (service := settings.management) is not None:
-            login = Login(service.url, service.user, service.password)
-            management = stack.enter_context(closing(Management(login, settings.vhost, HTTP_TIMEOUT)))
+            management = stack.enter_context(closing(Management(service, settings.vhost, HTTP_TIMEOUT)))
             count_letters = management.dead_letters
         yield Auditor(database.transaction, settings, since, airflow, count_letters)
 

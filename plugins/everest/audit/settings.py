@@ -6,22 +6,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from urllib.parse import unquote, urlsplit
 
 from everest.errors import SettingsError
+from ingest_consumer.addresses import DEFAULT_VHOST, Login, vhost_of
 from ingest_consumer.secret_files import resolved
-
-
-@dataclass(frozen=True)
-class Service:
-    """Where an HTTP server is and who we are there."""
-
-    url: str
-    user: str
-    password: str
-
-    def __repr__(self) -> str:
-        return f"Service({self.user!r} at {self.url})"
 
 
 @dataclass(frozen=True)
@@ -39,9 +27,9 @@ class AuditSettings:
     stored: int = 1_000
     hour_wib: int = 2
     page: int = 1_000
-    airflow: Service | None = None
-    management: Service | None = None
-    vhost: str = "/"
+    airflow: Login | None = None
+    management: Login | None = None
+    vhost: str = DEFAULT_VHOST
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str] = os.environ) -> AuditSettings:
@@ -61,15 +49,17 @@ class AuditSettings:
             lookback=timedelta(days=whole("EVEREST_AUDIT_LOOKBACK_DAYS", 35, 1, 10_000)),
             named=whole("EVEREST_AUDIT_NAMED", 20, 1, 1_000),
             hour_wib=whole("EVEREST_AUDIT_HOUR_WIB", 2, 0, 23),
-            airflow=_service(env, "EVEREST_AIRFLOW"),
-            management=_service(env, "EVEREST_RABBIT_MANAGEMENT"),
-            vhost=unquote(urlsplit(env.get("EVEREST_AMQP_URL", "")).path[1:]) or "/",
+            airflow=_login(env, "EVEREST_AIRFLOW"),
+            management=_login(env, "EVEREST_RABBIT_MANAGEMENT"),
+            vhost=vhost_of(env.get("EVEREST_AMQP_URL", "")),
         )
         if problems:
             raise SettingsError("; ".join(problems))
         return settings
 
 
-def _service(env: Mapping[str, str], prefix: str) -> Service | None:
-    url, user, password = (env.get(f"{prefix}_{part}", "") for part in ("URL", "USER", "PASSWORD"))
-    return Service(url, user, password) if url and user and password else None
+def _login(env: Mapping[str, str], prefix: str) -> Login | None:
+    """None where a part is missing: then it cannot be asked, which the audit says."""
+    missing: list[str] = []
+    found = Login.of(env, prefix, missing)
+    return None if missing else found

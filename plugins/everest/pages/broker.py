@@ -10,6 +10,7 @@ from urllib.parse import quote
 import httpx
 
 from everest.pages.settings import Broker
+from ingest_consumer import tls
 
 JOBS = "everest.jobs.q"
 LETTERS = "everest.jobs.failed.dlq"
@@ -32,11 +33,16 @@ def look(where: Broker | None) -> Queues | None:
     if where is None:
         return None
     try:
+        address, verify = tls.http(where.url)
         with httpx.Client(
-            base_url=where.url.rstrip("/"), auth=(where.user, where.password), timeout=TIMEOUT_SECONDS, trust_env=False
+            base_url=address.rstrip("/"),
+            auth=(where.user, where.password),
+            timeout=TIMEOUT_SECONDS,
+            trust_env=False,
+            verify=verify,
         ) as client:
             jobs, letters = _queue(client, where.vhost, JOBS), _queue(client, where.vhost, LETTERS)
-    except (httpx.HTTPError, ValueError):
+    except (httpx.HTTPError, OSError, ValueError):  # OSError: a file of its ssl_ parameters is gone
         return None
     return Queues(
         ready=jobs.get("messages_ready"),

@@ -6,11 +6,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from everest.errors import SettingsError
 from everest.pages.access import RoleMapping
 from everest.settings import MysqlUrl, Settings, mysql_url
+from ingest_consumer.addresses import DEFAULT_VHOST, Login, vhost_of
 from ingest_consumer.secret_files import resolved
 
 DEFAULT_ROLES = "analyst=role:viewer,role:user; engineer=role:op,role:admin"
@@ -18,13 +19,10 @@ DEFAULT_ROLES = "analyst=role:viewer,role:user; engineer=role:op,role:admin"
 
 
 @dataclass(frozen=True)
-class Broker:
-    """RabbitMQ's management API, for the health page. The password never shows in a repr."""
+class Broker(Login):
+    """RabbitMQ's management API, for the health page."""
 
-    url: str
-    user: str
-    password: str = field(repr=False)
-    vhost: str = "/"
+    vhost: str = DEFAULT_VHOST
 
 
 @dataclass(frozen=True)
@@ -83,6 +81,5 @@ def _broker(env: Mapping[str, str]) -> Broker | None:
     url = env.get("EVEREST_RABBIT_MANAGEMENT_URL")
     if not url:
         return None
-    vhost = unquote(urlsplit(env.get("EVEREST_AMQP_URL", "")).path[1:]) or "/"
-    user = env.get("EVEREST_RABBIT_MANAGEMENT_USER", "")
-    return Broker(url, user, env.get("EVEREST_RABBIT_MANAGEMENT_PASSWORD", ""), vhost)
+    user, password = (env.get(f"EVEREST_RABBIT_MANAGEMENT_{part}", "") for part in ("USER", "PASSWORD"))
+    return Broker(url, user, password, vhost_of(env.get("EVEREST_AMQP_URL", "")))

@@ -9,8 +9,8 @@ from urllib.parse import quote
 import httpx
 
 from everest.errors import EverestError
-from everest.reconciler.settings import Login
 from ingest_consumer import tls
+from ingest_consumer.addresses import Login
 
 JOBS_QUEUE = "everest.jobs.q"
 DEAD_LETTER_QUEUE = "everest.jobs.failed.dlq"

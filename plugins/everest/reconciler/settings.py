@@ -6,23 +6,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from everest.errors import SettingsError
 from everest.settings import MysqlUrl, Settings, mysql_url
+from ingest_consumer.addresses import DEFAULT_VHOST, Login, vhost_of
 from ingest_consumer.endpoints import LOOPBACK, Endpoint
 from ingest_consumer.secret_files import resolved
-
-DEFAULT_VHOST = "/"
-
-
-@dataclass(frozen=True)
-class Login:
-    """An HTTP service and who we are there. The password never shows in a repr."""
-
-    url: str
-    user: str
-    password: str = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -99,15 +89,9 @@ class ReconcilerSettings:
             problems.append(f"{name}={text!r}: must be a whole number from {least} to {most}")
             return default
 
-        def login(prefix: str) -> Login:
-            url, user, password = (env.get(f"{prefix}_{part}", "") for part in ("URL", "USER", "PASSWORD"))
-            for part, value in (("URL", url), ("USER", user), ("PASSWORD", password)):
-                if not value:
-                    problems.append(f"{prefix}_{part} is not set")
-            if url and urlsplit(url).scheme not in ("http", "https"):
-                problems.append(f"{prefix}_URL: must begin with http:// or https://")
-            return Login(url, user, password)
-
+        management = None
+        if env.get("EVEREST_RABBIT_MANAGEMENT_URL"):
+            management = Login.of(env, "EVEREST_RABBIT_MANAGEMENT", problems)
         mysql, site = MysqlUrl("", 0, "", "", ""), Settings()
         try:
             mysql = mysql_url(env)
@@ -119,9 +103,9 @@ class ReconcilerSettings:
             problems.append(problem.message)
         settings = cls(
             mysql=mysql,
-            airflow=login("EVEREST_AIRFLOW"),
+            airflow=Login.of(env, "EVEREST_AIRFLOW", problems),
             vhost=_vhost(env.get("EVEREST_AMQP_URL", ""), problems),
-            management=login("EVEREST_RABBIT_MANAGEMENT") if env.get("EVEREST_RABBIT_MANAGEMENT_URL") else None,
+            management=management,
             http_timeout=seconds("EVEREST_RECONCILER_HTTP_TIMEOUT_S", cls.http_timeout, 0.1, 60),
             limits=Limits(
                 period=seconds("EVEREST_RECONCILER_PERIOD_S", Limits.period, 0.1, 3600),
@@ -152,4 +136,4 @@ def _vhost(amqp_url: str, problems: list[str]) -> str:
     parts = urlsplit(amqp_url)
     if parts.scheme not in ("amqp", "amqps") or not parts.hostname:
         problems.append("EVEREST_AMQP_URL must look like amqp://user:password@host:port/vhost")
-    return unquote(parts.path[1:]) or DEFAULT_VHOST
+    return vhost_of(amqp_url)

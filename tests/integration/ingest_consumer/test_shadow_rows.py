@@ -12,9 +12,9 @@ import pytest
 from everest.settings import MysqlUrl
 from everest.store import database as store
 from ingest_consumer import by_hand, shadow
+from ingest_consumer.addresses import MysqlUrl as Url
 from ingest_consumer.database import Database
 from ingest_consumer.errors import RerunRefused
-from ingest_consumer.settings import MysqlUrl as Url
 from tests.queue_rig import Rows
 
 

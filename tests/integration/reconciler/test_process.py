@@ -17,8 +17,8 @@ import httpx
 import pytest
 
 from everest.reconciler.management import JOBS_QUEUE, Management, ManagementUnavailable
-from everest.reconciler.settings import Login
 from everest.store import database as store
+from ingest_consumer.addresses import Login
 from tests import builders, fake_airflow, fake_management
 from tests.integration.reconciler.world import World
 from tests.queue_rig import until

@@ -12,7 +12,7 @@ from everest import bootstrap
 from everest.opname.workflow import POST_OPNAME
 from everest.reconciler.management import Management
 from everest.reconciler.rounds import Reconciler
-from everest.reconciler.settings import Limits, Login, ReconcilerSettings
+from everest.reconciler.settings import Limits, ReconcilerSettings
 from everest.settings import MysqlUrl, Settings
 from everest.store import database as store
 from everest.workflow import deployment, engine, runner
@@ -20,6 +20,7 @@ from everest.workflow.builder import workflow
 from everest.workflow.definition import Definition
 from everest.workflow.engine import Ticket
 from ingest_consumer import shadow as jobs
+from ingest_consumer.addresses import Login
 from ingest_consumer.airflow_api import AirflowApi
 from tests import builders, fake_airflow, fake_management
 

@@ -24,12 +24,13 @@ from everest.intake.submit import submit_document
 from everest.opname.workflow import POST_OPNAME
 from everest.reconciler.management import Management
 from everest.reconciler.rounds import Reconciler
-from everest.reconciler.settings import Limits, Login, ReconcilerSettings
+from everest.reconciler.settings import Limits, ReconcilerSettings
 from everest.settings import MysqlUrl
 from everest.settings import Settings as Site
 from everest.store import database as store
 from everest.store.migrations import migrate
 from ingest_consumer import dead_letters
+from ingest_consumer.addresses import Login
 from ingest_consumer.airflow_api import AirflowApi
 from ingest_consumer.database import Database
 from ingest_consumer.settings import Settings
