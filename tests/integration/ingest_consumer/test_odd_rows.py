@@ -14,11 +14,9 @@ from ingest_consumer import by_hand, dead_letters
 from ingest_consumer.dead_letters import Standing
 from ingest_consumer.settings import Settings
 from tests.fake_airflow import FakeAirflow
-from tests.integration.ingest_consumer.test_consumer_table import posts as posts
-from tests.integration.ingest_consumer.test_consumer_table import rows_end
+from tests.integration.ingest_consumer.handling import rows_end
 from tests.queue_rig import Rows, Running, Vhost, until
 
-DLQ = "everest.jobs.failed.dlq"
 STATUSES = "'PENDING', 'PROCESSING', 'WAITING', 'FAILED', 'COMPLETED', 'CANCELLED'"
 
 
