@@ -29,8 +29,12 @@ _FOR_TASKS = (
     "airflow.sdk.execution_time.supervisor",
     "airflow.sdk.execution_time.task_runner",
     "airflow.sdk.execution_time.cache",
+    # imported by the first task with a limit of time
+    "airflow.sdk.execution_time.timeout",
     "airflow.providers.mysql.hooks.mysql",
     "MySQLdb.connections",
+    # imported by the first connection
+    "MySQLdb.converters",
     "MySQLdb.cursors",
     # an operator's template environment imports these by name, in each task
     "jinja2.ext",
@@ -57,9 +61,11 @@ if _preloaded and _preloaded is _FOR_TASKS:
     from airflow.sdk.listener import get_listener_manager
 
     import airflow_shortcuts
+    import airflow_warm
 
     airflow_shortcuts.apply()
     # Each task would walk through plugins/ for listeners.
     get_listener_manager()
+    airflow_warm.count_one_line()
     with suppress(EverestError):
         importlib.import_module(_WITH_SETTINGS)
