@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -81,8 +82,7 @@ class Job:
         """What is wrong with it, or what a person has to decide about it."""
         answer = self.response or {}
         asked = answer.get("waiting")
-        found = answer.get("errors") or (asked.get("reasons") if isinstance(asked, dict) else None)
-        return [error for error in found if isinstance(error, dict)] if isinstance(found, list) else []
+        return errors_in(answer) or (errors_in(asked, "reasons") if isinstance(asked, dict) else [])
 
     @property
     def question(self) -> int | None:
@@ -138,12 +138,23 @@ def one_per_document(jobs: list[Job]) -> list[Job]:
     return list(chosen.values())
 
 
-def _job(row: dict[str, Any]) -> Job:
+def answer_in(response: str | None) -> dict[str, Any]:
+    """What a job answers its sender. Other programs write there, too: what is no answer is an empty one."""
     try:
-        response = json.loads(row["response"]) if row["response"] else None
+        found = json.loads(response or "{}")
     except ValueError:
-        response = None
-    return Job(**{**row, "response": response if isinstance(response, dict) else None})
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def errors_in(answer: Mapping[str, Any], key: str = "errors") -> list[dict[str, Any]]:
+    """The problems that an answer names, by line and column."""
+    found = answer.get(key)
+    return [error for error in found if isinstance(error, dict)] if isinstance(found, list) else []
+
+
+def _job(row: dict[str, Any]) -> Job:
+    return Job(**{**row, "response": answer_in(row["response"]) or None})
 
 
 def _plain(value: Any) -> Any:

@@ -11,11 +11,11 @@ are right. A wrong nota is not corrected: drop the document and submit it under 
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
 from everest.errors import Conflict, DocumentMissing, DocumentRefused, Problem
+from everest.intake.lookup import answer_in, errors_in
 from everest.intake.submission import Authority, Submission
 from everest.intake.submit import ROWS_PER_STATEMENT, audit, insert_lines, line_chunks, naive, row_zone
 from everest.opname.count import OPNAME
@@ -135,11 +135,8 @@ def _keep(
     tx: UnitOfWork, header: Header, run: Run | None, job: dict[str, Any], old_lines: list[tuple[Any, ...]]
 ) -> None:
     """The old lines and what was wrong with them, in pieces that fit a packet."""
-    detail = run.error if run is not None else json.loads(job["response"] or "{}")
-    problems = [
-        Problem(error.get("baris"), str(error.get("kolom", "")), str(error.get("pesan", "")))
-        for error in (detail or {}).get("errors", [])
-    ] or [Problem(None, "", str((detail or {}).get("message", "")))]
+    detail = answer_in(job["response"]) if run is None else run.error or {}
+    problems = [_problem(error) for error in errors_in(detail)] or [Problem(None, "", str(detail.get("message", "")))]
     for start in range(0, max(len(old_lines), 1), ROWS_PER_STATEMENT):
         piece = [dict(zip(LINE_COLUMNS, row, strict=True)) for row in old_lines[start : start + ROWS_PER_STATEMENT]]
         tx.books.record_attempt(
@@ -152,6 +149,11 @@ def _keep(
             problems if start == 0 else (),
             piece,
         )
+
+
+def _problem(error: dict[str, Any]) -> Problem:
+    baris = error.get("baris")
+    return Problem(baris if isinstance(baris, int) else None, str(error.get("kolom", "")), str(error.get("pesan", "")))
 
 
 def _old_hash(tx: UnitOfWork, header: Header) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -13,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
 from everest import approvals, reports, reversal
+from everest.intake.lookup import answer_in, errors_in
 from everest.pages import actions, document_tabs, downloads, lists, params, store, view
 from everest.pages.access import Permission, Person
 from everest.pages.guard import GuardedRoute, form, needs, person
@@ -239,17 +239,8 @@ def visible(tx: UnitOfWork, who: Person, shadow_id: int) -> dict[str, Any]:
     row = QUERIES.document(tx.conn, shadow_id=shadow_id)
     if row is None or not (who.may(Permission.READ) or who.is_called(row["dibuat_oleh"])):
         raise HTTPException(404, "missing")
-    response = _decoded(row["response"])
+    response = answer_in(row["response"])
     row["message"] = str(response.get("message") or row["error"] or "")
-    errors = response.get("errors")
-    row["problems"] = [one for one in errors if isinstance(one, dict)] if isinstance(errors, list) else []
+    row["problems"] = errors_in(response)
     row["facts"] = response
     return dict(row)
-
-
-def _decoded(text: str | None) -> dict[str, Any]:
-    try:
-        found = json.loads(text or "{}")
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}

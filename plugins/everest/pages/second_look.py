@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from everest import people
 from everest.opname.document import WIB
 from everest.opname.hints import Hint
 from everest.reports.smells import posted_hints, staged_hints
@@ -27,7 +28,7 @@ def smells(doc: dict[str, Any], sums: dict[str, Any]) -> list[str]:
     snapshot, sent = doc["snapshot_at"], doc["created_at"]
     if snapshot is not None and sent is not None and sent - snapshot > OLD_SNAPSHOT:
         found.append("old_snapshot")
-    if doc["dibuat_oleh"] and doc["dibuat_oleh"] == doc["diotorisasi_oleh"]:
+    if doc["dibuat_oleh"] and people.is_same(doc["dibuat_oleh"], doc["diotorisasi_oleh"]):
         found.append("same_person")
     return found
 

@@ -217,3 +217,24 @@ def test_old_lines_of_a_very_long_document_are_kept_in_pieces(db: Database, conn
 
     kept = rows(connection, "SELECT replaced_lines FROM posting_attempts WHERE outcome = 'REPLACED' ORDER BY id")
     assert [len(json.loads(row["replaced_lines"])) for row in kept] == [20_000, 1]
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (None, (None, "", "")),
+        ("[1]", (None, "", "")),
+        ('{"message": "gagal", "errors": null}', (None, "", "gagal")),
+        ('{"errors": ["teks", {"baris": "1", "pesan": "rusak"}]}', (None, "", "rusak")),
+    ],
+)
+def test_what_another_program_answered_keeps_nobody_from_correcting_its_document(
+    db: Database, connection: Any, answer: str | None, problem: tuple[Any, ...]
+) -> None:
+    document = builders.document(connection, [builders.Line(qty_fisik=None)], nomer_nota="SO-1", dibuat_oleh="sari")
+    rows(connection, "UPDATE rabbit_publish_shadow SET worker_status = 'FAILED', response = %s", answer)
+
+    assert correct(db).shadow_id == document.shadow_id
+
+    (kept,) = rows(connection, "SELECT problems FROM posting_attempts WHERE outcome = 'REPLACED'")
+    assert [tuple(one.values()) for one in json.loads(kept["problems"])] == [problem]
