@@ -126,8 +126,12 @@ WHERE s.transaksi_id = :transaksi_id
 ORDER BY s.id = r.carrier_shadow_id DESC, s.id DESC
 LIMIT 1;
 
--- name: jobs_of_nota(nomer_nota)
--- Every job of a nota with what became of it: its posting (p), the posting that reversed it (b) or, before that posts,
+-- name: ids_of_nota(nomer_nota)
+-- Every job of a nota.
+SELECT id FROM rabbit_publish_shadow WHERE nomer_nota = :nomer_nota;
+
+-- name: jobs(shadow_ids)
+-- Each job with what became of it: its posting (p), the posting that reversed it (b) or, before that posts,
 -- the nota of the reversal on its way, and for a reversal the posting that it reverses (o; its key begins with it).
 SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.workflow_id, s.publish_status, s.published_at,
        s.worker_status, s.worker_at, s.attempts, s.current_step, s.response, s.error_code, s.error, s.dag_id,
@@ -155,38 +159,8 @@ LEFT JOIN posting_sets o ON o.id = COALESCE(
     p.membalik_id,
     CASE WHEN r.workflow = 'opname_reversal' THEN CAST(SUBSTRING_INDEX(r.idempotency_key, '-', 1) AS UNSIGNED) END
 )
-WHERE s.nomer_nota = :nomer_nota
+WHERE s.id IN :shadow_ids
 ORDER BY s.id;
-
--- name: job(shadow_id)
--- The same for one job.
-SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.workflow_id, s.publish_status, s.published_at,
-       s.worker_status, s.worker_at, s.attempts, s.current_step, s.response, s.error_code, s.error, s.dag_id,
-       s.dag_run_id, s.n, s.dead_lettered_at, s.created_at, s.updated_at, r.carrier_shadow_id, r.workflow,
-       COALESCE(h.gudang_kode, t.gudang_kode) AS gudang_kode, h.tanggal_opname, h.diotorisasi_oleh,
-       COALESCE(h.dibuat_oleh, CASE WHEN o.id IS NOT NULL THEN JSON_UNQUOTE(JSON_EXTRACT(r.payload, '$.oleh')) END)
-           AS dibuat_oleh,
-       (SELECT COUNT(*) FROM so_details_staging d WHERE d.header_id = h.id) AS jumlah_baris, h.baris_dihapus_at,
-       p.id AS posting_id, p.total_debet, p.total_kredit, p.baris_selisih, p.created_at AS posted_at,
-       o.id AS membalik_id, o.nomer_nota AS membalik_nota, b.id AS dibalik_posting_id,
-       COALESCE(b.nomer_nota, (
-           SELECT s2.nomer_nota FROM workflow_runs r2 JOIN rabbit_publish_shadow s2 ON s2.id = r2.carrier_shadow_id
-           WHERE r2.workflow = 'opname_reversal' AND r2.idempotency_key LIKE CONCAT(p.id, '-%%')
-             AND r2.status <> 'cancelled'
-           ORDER BY r2.id DESC
-           LIMIT 1
-       )) AS dibalik_nota
-FROM rabbit_publish_shadow s
-LEFT JOIN workflow_runs r ON r.id = s.workflow_id
-LEFT JOIN so_headers_staging h ON h.transaksi_id = s.transaksi_id
-LEFT JOIN transaksi t ON t.id = s.transaksi_id
-LEFT JOIN posting_sets p ON p.transaksi_id = s.transaksi_id
-LEFT JOIN posting_sets b ON b.membalik_id = p.id
-LEFT JOIN posting_sets o ON o.id = COALESCE(
-    p.membalik_id,
-    CASE WHEN r.workflow = 'opname_reversal' THEN CAST(SUBSTRING_INDEX(r.idempotency_key, '-', 1) AS UNSIGNED) END
-)
-WHERE s.id = :shadow_id;
 
 -- name: staged_without_job(nomer_nota)$
 -- Whether a nota stands in staging though nobody announced it.

@@ -101,14 +101,14 @@ def find_jobs(conn: Connection, target: str) -> list[Job]:
     """The jobs that `target` (a nota or a shadow id) means, one per document, oldest first. Raises DocumentMissing."""
     number = _SHADOW_ID.fullmatch(target)
     if number is None:
-        jobs = one_per_document([_job(row) for row in _QUERIES.jobs_of_nota(conn, nomer_nota=target)])
+        jobs = one_per_document(_jobs(conn, [row["id"] for row in _QUERIES.ids_of_nota(conn, nomer_nota=target)]))
         if jobs:
             return jobs
         if _QUERIES.staged_without_job(conn, nomer_nota=target):
             raise DocumentMissing(f"nota {target} stands in staging but was never announced; its sender has to do that")
         number = _SHADOW_ID.fullmatch("#" + target)
     if number is not None:
-        jobs = [_job(row) for row in _QUERIES.job(conn, shadow_id=int(number[1]))]
+        jobs = _jobs(conn, [int(number[1])])
         if jobs:
             return jobs
     raise DocumentMissing(f"there is no nota {target}" + (f" and no job #{number[1]}" if number else ""))
@@ -153,8 +153,9 @@ def errors_in(answer: Mapping[str, Any], key: str = "errors") -> list[dict[str, 
     return [error for error in found if isinstance(error, dict)] if isinstance(found, list) else []
 
 
-def _job(row: dict[str, Any]) -> Job:
-    return Job(**{**row, "response": answer_in(row["response"]) or None})
+def _jobs(conn: Connection, shadow_ids: list[int]) -> list[Job]:
+    rows = _QUERIES.jobs(conn, shadow_ids=shadow_ids) if shadow_ids else ()
+    return [Job(**{**row, "response": answer_in(row["response"]) or None}) for row in rows]
 
 
 def _plain(value: Any) -> Any:
