@@ -40,7 +40,7 @@ clean: ## stop the local stack and remove its data, logs and passwords
 	@$(ANYWAY) clean
 
 demo: up ## documents from submission to balanced books, live
-	@bash -c 'set -a; . .local/stack.env; exec python -m demo $(ARGS)'
+	@bash -c 'source .local/stack.env; exec python -m demo $(ARGS)'
 
 # Two passes: what has a schema and a vhost of its own runs on all cores; what kills and restarts parts of the one stack
 # runs after it, alone. Both always run. Exit code 5 of pytest is "none chosen", which ARGS may mean for one of them.
@@ -73,16 +73,16 @@ format: setup ## format the code and sort the imports
 	@$(VENV)/ruff format .
 
 migrate-large: up ## adopt 3 x 5 million rows beside writers, minutes and gigabytes; EVEREST_MIGRATION_ROWS=100000
-	@bash -c 'set -a; . .local/stack.env; exec $(VENV)/python -m pytest -q -s -m long tests/migrations/test_large.py'
+	@bash -c 'source .local/stack.env; exec $(VENV)/python -m pytest -q -s -m long tests/migrations/test_large.py'
 
 pictures: up ## a picture of every page, in both languages, at a desk and on a phone: .local/pictures
 	@EVEREST_PICTURES=$(CURDIR)/.local/pictures $(PYTEST) -q tests/pages/test_seen.py -k phone
 
 bench: up ## the benchmarks; writes bench/results/
-	@bash -c 'set -a; . .local/stack.env; exec python -m bench $(ARGS)'
+	@bash -c 'source .local/stack.env; exec python -m bench $(ARGS)'
 
 bench-smoke: up ## the benchmarks, small: that they work, not how fast
-	@bash -c 'set -a; . .local/stack.env; exec python -m bench --smoke $(ARGS)'
+	@bash -c 'source .local/stack.env; exec python -m bench --smoke $(ARGS)'
 
 requirements: setup ## compile requirements*.in to the pinned requirements*.txt
 	@$(STACK) requirements

@@ -34,7 +34,7 @@ NEEDED = ("EVEREST_MYSQL_URL", "EVEREST_AMQP_URL")
 def main() -> int:
     missing = [name for name in NEEDED if not os.environ.get(name)]
     if missing:
-        return _stop(f"{', '.join(missing)} not set; use `make demo`, or `set -a; . .local/stack.env` first")
+        return _stop(f"{', '.join(missing)} not set; use `make demo`, or `source .local/stack.env` first")
     database = bootstrap.database()
     try:
         return _run(database)

@@ -126,7 +126,7 @@ Where to look next
   Airflow   {env.get("EVEREST_AIRFLOW_URL", "?")}  user {env.get("EVEREST_AIRFLOW_USER", "?")},\
  password: EVEREST_AIRFLOW_PASSWORD in .local/stack.env; the DAG is opname_posting
   Put the failed one right (its file holds the corrected lines), then watch it post:
-    set -a; . .local/stack.env; set +a
+    source .local/stack.env
     python -m everest status {nota}
     python -m ingest_consumer dead-letters list
     python -m everest submit {shlex.quote(str(corrected))} --nota {nota} --replace

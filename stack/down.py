@@ -9,12 +9,27 @@ from functools import partial
 
 from stack import processes
 from stack.layout import Layout, StackError
+from stack.turns import alone
 
 MANAGER_SECONDS = 120
 
 
 def down(layout: Layout) -> None:
     """Raises StackError when a process of ours could not be ended."""
+    with alone(layout):
+        _end(layout)
+
+
+def clean(layout: Layout) -> None:
+    """Ends everything and removes the data, logs and passwords."""
+    with alone(layout):
+        _end(layout)
+        if layout.local.exists():
+            shutil.rmtree(layout.local)
+            print(f"Removed {layout.local}.")
+
+
+def _end(layout: Layout) -> None:
     began = time.monotonic()
     find = partial(processes.find, layout)
     before = len(find())
@@ -37,11 +52,3 @@ def down(layout: Layout) -> None:
         print(f"The stack is down after {time.monotonic() - began:.0f} s; no process is left.")
     else:
         print("The stack was not running.")
-
-
-def clean(layout: Layout) -> None:
-    """Ends everything and removes the data, logs and passwords."""
-    down(layout)
-    if layout.local.exists():
-        shutil.rmtree(layout.local)
-        print(f"Removed {layout.local}.")

@@ -20,7 +20,6 @@ from pathlib import Path
 from stack import machine
 from stack.layout import Layout, StackError
 
-OLDEST_PYTHON = (3, 11)
 PYTHON_NEXT = (3, 13)  # the first version Airflow 3.3.2 and our pins were not tried with
 SYSTEM_CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 POLICY = Path("/usr/sbin/policy-rc.d")
@@ -31,9 +30,10 @@ UNUSABLE_IN_PATH = "#'\":\\\n"
 
 def setup(layout: Layout) -> None:
     """Raises StackError with the command to run when something is missing that we may not install."""
-    if not OLDEST_PYTHON <= sys.version_info[:2] < PYTHON_NEXT:
+    if sys.version_info[:2] >= PYTHON_NEXT:  # one that is too old did not come as far as this
         raise StackError(
-            f"Python 3.11 or 3.12 is needed, {sys.executable} is {sys.version.split()[0]}; `make PYTHON=python3.11 ...`"
+            f"Python 3.11 or 3.12 is needed, {sys.executable} is {sys.version.split()[0]};"
+            " name one that is here: `make PYTHON=python3.11 ...`"
         )
     unusable = [character for character in str(layout.root) if character in UNUSABLE_IN_PATH]
     if unusable:

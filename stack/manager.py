@@ -10,10 +10,12 @@ import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from string import Template
 from typing import Any
-from xmlrpc.client import Fault, ServerProxy  # only our own manager answers  # nosec B411
+from xml.parsers.expat import ExpatError
+from xmlrpc.client import Fault, ProtocolError, ServerProxy  # only our own manager answers  # nosec B411
 
 from supervisor.xmlrpc import SupervisorTransport
 
@@ -24,9 +26,16 @@ from stack.roster import GROUPS, Program, programs
 from stack.shape import Shape
 
 TEMPLATES = Path(__file__).with_name("templates")
-GONE = "the process manager does not answer any more; `make up` starts it again"
 STOPPED = frozenset({"STOPPED", "EXITED", "FATAL"})
 START_RETRIES = 30  # each waits a second longer than the one before: about eight minutes of trying
+LOST = (OSError, HTTPException, ProtocolError, ExpatError)  # also in the middle of an answer
+
+
+class Gone(StackError):
+    """The process manager does not answer any more; `make up` starts it again."""
+
+    def __init__(self) -> None:
+        super().__init__("the process manager does not answer any more; `make up` starts it again")
 
 
 @dataclass(frozen=True)
@@ -99,7 +108,7 @@ def start(layout: Layout, shape: Shape, shell: Mapping[str, str] = os.environ) -
     write_private(layout.manager_config, configuration(layout, shape))
     env = {key: value for key, value in shell.items() if not key.startswith(("PYTHON", "SUPERVISOR_", "AIRFLOW_"))}
     env |= {processes.MARK: str(layout.root), processes.PROGRAM_MARK: "manager", "PYTHONPATH": str(layout.root)}
-    with (layout.logs / "supervisord.out").open("wb") as out:
+    with (layout.logs / "manager.out").open("wb") as out:
         process = subprocess.Popen(
             [layout.python, "-m", "supervisor.supervisord", "-c", layout.manager_config],
             cwd=layout.root,
@@ -116,8 +125,8 @@ def start(layout: Layout, shape: Shape, shell: Mapping[str, str] = os.environ) -
         if process.poll() is not None:
             break
         time.sleep(0.1)
-    words = (layout.logs / "supervisord.out").read_text(encoding="utf-8", errors="replace").strip()
-    raise StackError(f"the process manager did not start: {words[-500:] or 'see .local/logs/supervisord.log'}")
+    words = (layout.logs / "manager.out").read_text(encoding="utf-8", errors="replace").strip()
+    raise StackError(f"the process manager did not start: {words[-500:] or 'see .local/logs/manager.log'}")
 
 
 def adopt(layout: Layout, shape: Shape) -> None:
@@ -132,8 +141,8 @@ def adopt(layout: Layout, shape: Shape) -> None:
                 server.removeProcessGroup(group)
             for group in [*changed, *added]:
                 server.addProcessGroup(group)
-    except OSError:
-        raise StackError(GONE) from None
+    except LOST:
+        raise Gone from None
     except Fault as fault:
         raise StackError(f"the process manager refused: {fault.faultString}") from None
 
@@ -142,7 +151,7 @@ def is_answering(layout: Layout) -> bool:
     try:
         with _server(layout) as server:
             return bool(server.getState()["statename"] == "RUNNING")
-    except (OSError, Fault):
+    except (*LOST, Fault):
         return False
 
 
@@ -151,8 +160,8 @@ def states(layout: Layout) -> dict[str, State]:
     try:
         with _server(layout) as server:
             rows = server.getAllProcessInfo()
-    except OSError:
-        raise StackError(GONE) from None
+    except LOST:
+        raise Gone from None
     answer = {}
     for row in rows:
         seconds = int(row["now"]) - int(row["start"]) if row["statename"] == "RUNNING" else 0
@@ -193,8 +202,8 @@ def _code(layout: Layout, folders: Iterable[str]) -> Iterator[Path]:
 def _tolerating(code: int) -> Iterator[None]:
     try:
         yield
-    except OSError:
-        raise StackError(GONE) from None
+    except LOST:
+        raise Gone from None
     except Fault as fault:
         if fault.faultCode != code:
             raise StackError(f"the process manager refused: {fault.faultString}") from None

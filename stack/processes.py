@@ -25,6 +25,7 @@ PROGRAM_MARK = "EVEREST_STACK_PROGRAM"
 SERVERS = frozenset({"epmd", "mariadb", "postgresql", "rabbitmq"})
 PATIENCE_SECONDS = 5
 SERVER_PATIENCE_SECONDS = 30
+AGAIN_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
@@ -67,14 +68,21 @@ def find(layout: Layout, programs: Iterable[str] | None = None) -> list[Process]
 def end(search: Callable[[], list[Process]], patience_seconds: float) -> int:
     """Asks what `search` finds to end, then, after `patience_seconds`, makes it. Returns how many there were.
 
-    A parent is asked, not its children: it knows in which order to end them. It searches again until nothing is left:
-    a process may have forked while it was being ended.
+    A parent is asked, not its children: it knows in which order to end them. It searches again until nothing is left,
+    twice: a process may have forked while it was being ended, and one that is just becoming a program has no mark yet.
     """
+
+    def remaining() -> list[Process]:
+        if found := search():
+            return found
+        time.sleep(AGAIN_SECONDS)
+        return search()
+
     seen: set[Process] = set()
     asked: set[Process] = set()
     deadline = time.monotonic() + patience_seconds
     limit = deadline + 15
-    while processes := search():
+    while processes := remaining():
         forced = time.monotonic() >= deadline
         pids = {process.pid for process in processes}
         for process in processes:
@@ -86,7 +94,7 @@ def end(search: Callable[[], list[Process]], patience_seconds: float) -> int:
         seen.update(processes)
         if time.monotonic() > limit:
             break
-        time.sleep(0.05)
+        time.sleep(AGAIN_SECONDS)
     return len(seen)
 
 
@@ -102,12 +110,11 @@ def end_all(layout: Layout) -> int:
 
 
 def manager(layout: Layout) -> Process | None:
-    """The running process manager, by its pid file, believed only if that process carries our mark."""
-    try:
-        pid = int(layout.manager_pid_file.read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return None
-    return next((process for process in find(layout, ["manager"]) if process.pid == pid), None)
+    """The running process manager, by its mark; its children have it until they become a program. Its pid file would
+    not do: it comes late, and an interrupted start leaves none."""
+    found = find(layout, ["manager"])
+    pids = {process.pid for process in found}
+    return next((process for process in found if process.parent not in pids), None)
 
 
 def _program_of(layout: Layout, entry: Path) -> str | None:

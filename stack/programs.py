@@ -91,7 +91,8 @@ class Stack:
         credentials = Credentials.load_or_make(layout.secrets_file)
         shape = Shape.choose(shell, Shape.load(layout.shape_file))
         stack = cls(layout, Ports.choose(shell, Ports.load(layout.ports_file)), credentials, shape=shape)
-        ours = {MARK, PROGRAM_MARK, *stack.connections(OWNER)}
+        # What a sourced stack.env says came from us: it is no wish of the shell, and no reason to start anything anew.
+        ours = {MARK, PROGRAM_MARK, *stack.own_settings()}
         site = {
             name: value
             for name, value in shell.items()
@@ -159,6 +160,10 @@ class Stack:
     def logins(self) -> dict[str, str]:
         """Variables of stack.env that hold the passwords of the pages' people."""
         return {f"EVEREST_LOGIN_{user.upper()}": self.passwords()[user] for user in PEOPLE}
+
+    def own_settings(self) -> dict[str, str]:
+        """The EVEREST_ variables that stack.env gives a shell."""
+        return self.connections(OWNER) | self.logins()
 
     def airflow_connection(self) -> str:
         """Airflow's connection everest_mysql, the JSON of AIRFLOW_CONN_EVEREST_MYSQL: the account of the tasks."""

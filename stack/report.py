@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from stack import processes
 from stack.layout import Layout, StackError
@@ -23,7 +23,8 @@ def status(layout: Layout) -> bool:
         left = processes.find(layout)
         print("The stack is not running; `make up` starts it.")
         if left:
-            print(f"{len(left)} processes of an earlier start are; `make up` or `make down` ends them.")
+            are = "process of an earlier start is" if len(left) == 1 else "processes of an earlier start are"
+            print(f"{len(left)} {are} still there; `make up` or `make down` ends what is left.")
         return False
     stack, states = Stack.open(layout), manager.states(layout)
     rows = [("PROCESS", "STATE", "PID", "UP", "WHERE")]
@@ -52,17 +53,18 @@ def status(layout: Layout) -> bool:
     return all(states[program.name].is_running for program in stack.programs)
 
 
-def logs(layout: Layout, names: Iterable[str]) -> None:
+def logs(layout: Layout, names: Sequence[str]) -> None:
     """Becomes `tail -F` over the named programs' logs, or all. Raises StackError for a name that is none."""
     every = programs(Shape.load(layout.shape_file) or Shape())
     known = {program.name: layout.logs / f"{program.name}.log" for program in every}
-    known["manager"] = layout.logs / "supervisord.log"
+    known["manager"] = layout.logs / "manager.log"
     unknown = [name for name in names if name not in known]
     if unknown:
         raise StackError(f"no process is called {', '.join(unknown)}; there are {', '.join(known)}")
     files = [str(known[name]) for name in names or known if known[name].exists()]
     if not files:
-        raise StackError("there are no logs yet; `make up` starts the stack")
+        what = ", ".join(names) or "the stack"
+        raise StackError(f"{what} has no log yet; `make up` starts the stack, `make status` says what runs")
     os.execvp("tail", ["tail", "-n", "20", "-F", *files])
 
 

@@ -14,9 +14,8 @@ def render_env_file(stack: Stack, who: Identity = OWNER) -> str:
     at work needs and no more. Readable by a shell and line by line as NAME=value."""
     file = stack.layout.env_file if who == OWNER else stack.layout.operator_env_file
     lines = [f"# Written by `make up`. Holds passwords. Usage: source .local/{file.name}"]
-    values = stack.connections(who) | stack.python_environment()
+    values = (stack.own_settings() if who == OWNER else stack.connections(who)) | stack.python_environment()
     if who == OWNER:
-        values |= stack.logins()
         values["AIRFLOW_CONN_EVEREST_MYSQL"] = stack.airflow_connection()
     lines += [f"export {name}={shlex.quote(value)}" for name, value in values.items()]
     # Proxies are for the outside; a second `source` does not lengthen PATH.

@@ -6,7 +6,6 @@ that is not ready yet burns tasks' tries); consumer, relay and reconciler. What 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ from stack.ports import Ports
 from stack.programs import Overrides, Stack
 from stack.shape import Shape
 from stack.shell import write_env_file
+from stack.turns import alone
 
 Check = Callable[[Stack], str | None]  # None when it works, else what is in the way
 
@@ -34,30 +34,39 @@ def up(layout: Layout, overrides: Overrides | None = None, shape: Shape | None =
     """As this shell wants it. overrides: variables by program, until the next `up`. shape: nothing is asked of the
     shell, the stack stays as it is but in that shape. Raises StackError with a sentence that says what to do."""
     began = time.monotonic()
-    layout.make_folders()
-    with _alone(layout):
+    with alone(layout):
+        layout.make_folders()
         earlier = Ports.load(layout.ports_file)
         stack = Stack.choose(layout, overrides=overrides) if shape is None else replace(Stack.open(layout), shape=shape)
-        if manager.is_answering(layout):
-            if earlier != stack.ports:
-                raise StackError("the stack runs on other ports: `make down`, then `make up` with the new ones")
-            manager.adopt(layout, stack.shape)
-        else:
-            _start_manager(stack)
-        stack.save()
         rise = _Rise(stack)
-        rise.servers()
-        rise.airflow()
-        rise.workers()
+        with_manager(stack, earlier, rise.all)
         write_env_file(stack)
     print(f"The stack is up after {time.monotonic() - began:.0f} s: {rise.summary}.")
     print(f"Airflow: {stack.airflow_url}, user admin, password: see EVEREST_AIRFLOW_PASSWORD in .local/stack.env")
 
 
+def with_manager(stack: Stack, earlier: Ports | None, work: Callable[[], None]) -> None:
+    """Does the work with a manager that knows this stack's programs; from its beginning, with a new one, when the
+    manager ends meanwhile: one that was told to end answers for up to a second more. Raises StackError when one runs
+    on other ports than `earlier`."""
+    try:
+        if manager.is_answering(stack.layout):
+            if earlier != stack.ports:
+                raise StackError("the stack runs on other ports: `make down`, then `make up` with the new ones")
+            manager.adopt(stack.layout, stack.shape)
+        else:
+            _start_manager(stack)
+        work()
+    except manager.Gone:
+        print("the process manager has ended meanwhile; it is started again", flush=True)
+        _start_manager(stack)
+        work()
+
+
 def _start_manager(stack: Stack) -> None:
     ended = processes.end_all(stack.layout)
     if ended:
-        print(f"ended {ended} processes that an earlier start had left behind")
+        print(f"ended {ended} {'process' if ended == 1 else 'processes'} that an earlier start had left behind")
     ports.require_free(stack.ports, ports.OFFSETS)
     manager.start(stack.layout, stack.shape)
 
@@ -76,7 +85,13 @@ class _Rise:
 
     @property
     def summary(self) -> str:
-        return f"started {', '.join(self.started)}" if self.started else "everything was running already"
+        return f"started {', '.join(dict.fromkeys(self.started))}" if self.started else "everything was running already"
+
+    def all(self) -> None:
+        self.stack.save()
+        self.servers()
+        self.airflow()
+        self.workers()
 
     def servers(self) -> None:
         for prepare in (servers.prepare_mariadb, servers.prepare_postgresql, servers.prepare_rabbitmq, airflow.prepare):
@@ -198,15 +213,3 @@ def _step(what: str) -> Iterator[None]:
         print(" failed")
         raise
     print(f" ok {time.monotonic() - began:6.1f} s", flush=True)
-
-
-@contextmanager
-def _alone(layout: Layout) -> Iterator[None]:
-    """Two `make up` at once take turns; the second finds everything running."""
-    with (layout.run / "up.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print("another `make up` is at work; waiting for it", flush=True)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

@@ -9,6 +9,7 @@ import json
 import re
 import shlex
 import stat
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -166,6 +167,23 @@ def test_settings_of_the_site_are_taken_from_the_shell_but_the_connections_are_o
     stack = Stack.choose(layout, shell)
     assert dict(stack.site) == {"EVEREST_FOREIGN_ZONE": "UTC"}
     assert stack.ports.airflow == 31080
+
+
+def test_a_shell_that_has_sourced_what_the_stack_wrote_wants_nothing_else_than_one_that_has_not(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    layout.local.mkdir()
+    before = Stack.choose(layout, {"PATH": "/usr/bin"})
+    write_private(layout.env_file, render_env_file(before))
+    script = f"source {shlex.quote(str(layout.env_file))}; env -0"
+    done = subprocess.run(["bash", "-c", script], env={"PATH": "/usr/bin:/bin"}, stdout=subprocess.PIPE, check=True)
+    shell = dict(pair.split("=", 1) for pair in done.stdout.decode().split("\0") if pair)
+    assert {"EVEREST_MYSQL_URL", "EVEREST_LOGIN_FINANCE"} <= set(shell)
+    after = Stack.choose(layout, shell)
+    assert dict(after.site) == {}
+    changed = [
+        one.name for one in after.programs if after.environment(one.name, {}) != before.environment(one.name, {})
+    ]
+    assert changed == []
 
 
 def test_one_up_may_override_variables_of_single_programs_and_the_next_forgets_them(tmp_path: Path) -> None:

@@ -70,15 +70,14 @@ def test_the_caller_and_its_ancestors_are_spared(monkeypatch: pytest.MonkeyPatch
     assert done.stdout == "[]\n"
 
 
-def test_a_pid_file_is_believed_only_if_that_process_is_our_manager(
+def test_the_manager_is_found_without_its_pid_file_and_no_child_of_it_is_taken_for_it(
     started: list[subprocess.Popen[str]], tmp_path: Path
 ) -> None:
     layout = Layout(tmp_path)
-    layout.run.mkdir(parents=True)
-    layout.manager_pid_file.write_text(f"{os.getpid()}\n")
     assert processes.manager(layout) is None
-    child = start(started, STUBBORN, tmp_path, "manager")
-    layout.manager_pid_file.write_text(f"{child.pid}\n")
+    manager = start(started, PARENT, tmp_path, "manager")
+    assert len(processes.find(layout, ["manager"])) == 2
     found = processes.manager(layout)
     assert found is not None
-    assert found.pid == child.pid
+    assert found.pid == manager.pid
+    processes.end(lambda: processes.find(layout), patience_seconds=0)
