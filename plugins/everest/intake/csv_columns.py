@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from itertools import compress, count
 
 from everest.intake import plain_columns
 from everest.intake.plain_columns import Column, PlainTable
@@ -33,8 +34,8 @@ def plain_table(
         return None
     if reader.line_num != len(rows) + 1:
         return None  # a cell goes over several lines
-    file_lines = [number for number, row in enumerate(rows, start=2) if any(row)]
-    rows = [row for row in rows if any(row)]
+    is_filled = list(map(any, rows))
+    file_lines, rows = list(compress(count(2), is_filled)), list(compress(rows, is_filled))
     if set(map(len, rows)) != {len(names)}:
         return None
     columns: dict[str, Column] = {}

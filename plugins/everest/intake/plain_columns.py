@@ -73,4 +73,4 @@ def lines_of(columns: Mapping[str, Column], count: int) -> list[Line] | None:
     if "kode_barang" not in columns:
         return None
     whole = [columns.get(name) or [Line._field_defaults[name]] * count for name in Line._fields]
-    return list(map(Line, *whole))
+    return list(map(Line._make, zip(*whole, strict=True)))

@@ -153,9 +153,9 @@ def parse_decimals(
     itself, because it is no number or just not written in the plainest way: then `parse_decimal` says what it is."""
     if max(map(len, texts), default=0) > MAX_NUMBER_CHARS:
         return None
-    whole = "".join(f"{text}\n" for text in texts)
+    whole = "\n".join((*texts, ""))
     pattern = _PLAIN if decimal is None else _WRITTEN[decimal]
-    if not re.fullmatch(rf"(?:(?:{pattern.pattern})?\n)*", whole):
+    if whole.count("\n") > len(texts) or not re.fullmatch(rf"(?:(?:{pattern.pattern})?\n)*", whole):
         return None
     if decimal is None and re.search(rf"^(?:{_EITHER_WAY.pattern})$", whole, re.MULTILINE):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from collections.abc import Callable
@@ -471,3 +472,18 @@ def test_json_keeps_whole_numbers_exponents_and_null_apart(write: Write) -> None
     (line,) = read(write(text, "opname.json")).submission.lines
 
     assert (str(line.qty_sistem), str(line.qty_fisik), line.harga_pokok, line.lot) == ("100.0000", "0.0000", None, "")
+
+
+def test_the_collector_pauses_while_a_file_is_read_and_works_as_before_afterwards(write: Write) -> None:
+    path = write(COLUMNS + "\n" + "A,,,,1,1,1,\n" * 600)
+    seen = []
+    for at_work in (True, False):
+        (gc.enable if at_work else gc.disable)()
+        try:
+            read_file(path, Reading(HEADER), lambda done: seen.append(gc.isenabled()))
+            problems(write(COLUMNS + "\nA,,,,x,1,1,\n", "flawed.csv"))
+            assert gc.isenabled() is at_work
+        finally:
+            gc.enable()
+
+    assert seen and not any(seen)

@@ -26,7 +26,23 @@ from everest.spreadsheets import DIGITS_OF_A_DOUBLE, SIGNIFICANT_DIGITS, signifi
 TITLES = ["kode_barang", "lot", "gudang_kode", "qty_sistem", "qty_fisik", "harga_pokok", "alasan", "nomer_nota"]
 NUMBERS = ["0", "-0", "7", "-3", "13.75", "13.699999999999999", "0.10000000000000001", "1E-3", "1e2", ".5", "5.", "007"]
 NUMBERS += ["9007199254740993", "0.12345678901234567", "1e999", "nan", "1_0", "99999999999999", "999999999999999", " 4"]
-TEXTS = ["", "A-1", "a b", " A", "'=A1", "''=A", "NA", "00123", "é", "a\u200bb", "a\nb", "a & <b>", "_x0041_", "1.250"]
+TEXTS = [
+    "",
+    "A-1",
+    "a b",
+    " A",
+    "'=A1",
+    "''=A",
+    "NA",
+    "00123",
+    "é",
+    "a\u200bb",
+    "a\nb",
+    "a & <b>",
+    "_x0041_",
+    "1.250",
+    "1\n2",
+]
 Change = Callable[[str], str]
 DATE_STYLE = 2
 """Of `BOOK`: the format that only a date has."""
@@ -128,6 +144,7 @@ any_row = st.tuples(*[st.one_of(texts, odd)] * 3, *[st.one_of(numbers, texts, od
 @example(
     [(("shared", "A-1"), *[("shared", "NA")] * 2, *[("number", "13.699999999999999")] * 3)], [None] * 8, set(), "id"
 )
+@example([(("shared", "A-1"), *[("shared", "NA")] * 2, *[("inline", "1\n2")] * 3)], [None] * 8, set(), "id")
 def test_both_ways_read_the_same_lines_and_find_the_same_problems(
     rows: list[tuple[tuple[str, str], ...]],
     styles: list[int | None],
