@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -77,6 +78,11 @@ def run_of(connection: Any, ticket: Ticket) -> dict[str, Any]:
     return row
 
 
+def state_of(connection: Any, ticket: Ticket) -> Any:
+    """The value, not the text: MySQL writes JSON in its own way, with blanks and another order of keys."""
+    return json.loads(run_of(connection, ticket)["state"])
+
+
 def step(db: Database, definition: Definition, ticket: Ticket, name: str, last: bool = True) -> Any:
     return runner.run_step(definition, ticket, name, db.transaction, is_last_try=last)
 
@@ -133,7 +139,7 @@ def test_an_older_try_cannot_commit_once_a_newer_one_has_begun(db: Database, con
         engine.settle(tx, TWO, newer.token, {"who": "newer"})
 
     assert effects(connection) == ["a"]
-    assert '"who":"newer"' in run_of(connection, ticket)["state"]
+    assert state_of(connection, ticket)["who"] == "newer"
 
 
 def context(tx: UnitOfWork, token: Token) -> engine.StepContext:
@@ -330,8 +336,7 @@ def test_a_branch_forward_skips_the_steps_between(db: Database, connection: Any)
     step(db, flow, ticket, "c")
 
     assert effects(connection) == ["c"]
-    state = run_of(connection, ticket)["state"]
-    assert '"seen":null' in state and "_private" not in state
+    assert state_of(connection, ticket) == {"c": 1, "seen": None}
 
 
 def test_an_unknown_branch_target_fails_at_once_without_running_again(db: Database, connection: Any) -> None:
