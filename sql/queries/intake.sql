@@ -148,7 +148,8 @@ SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.workflow_id, s.publish
              AND r2.status <> 'cancelled'
            ORDER BY r2.id DESC
            LIMIT 1
-       )) AS dibalik_nota
+       )) AS dibalik_nota,
+       (SELECT q.id FROM posting_sets q WHERE q.nomer_nota = s.nomer_nota AND q.jenis = 'POSTING') AS nota_posting_id
 FROM rabbit_publish_shadow s
 LEFT JOIN workflow_runs r ON r.id = s.workflow_id
 LEFT JOIN so_headers_staging h ON h.transaksi_id = s.transaksi_id

@@ -38,10 +38,11 @@ LIMIT :batch;
 
 -- name: steps(run_id, size)
 -- What became of each step in each visit, the newest first.
-SELECT step, visit, status, attempt, started_at, finished_at, error
-FROM workflow_steps
-WHERE workflow_id = :run_id AND branch = ''
-ORDER BY id DESC
+SELECT s.step, s.visit, s.status, s.attempt, s.started_at, s.finished_at, s.error, r.status AS run_status
+FROM workflow_steps s
+JOIN workflow_runs r ON r.id = s.workflow_id
+WHERE s.workflow_id = :run_id AND s.branch = ''
+ORDER BY s.id DESC
 LIMIT :size;
 
 -- name: signals(run_id, size)
@@ -61,10 +62,10 @@ GROUP BY status
 ORDER BY status;
 
 -- name: branches(run_id, step, visit)
--- Branches of a parallel group, slots of a for_each.
+-- Branches of a parallel group, slots of a for_each; the step as a whole has no branch.
 SELECT branch, status, attempt, error
 FROM workflow_steps
-WHERE workflow_id = :run_id AND step = :step AND visit = :visit AND branch <> ''
+WHERE workflow_id = :run_id AND step = :step AND visit = :visit
 ORDER BY id;
 
 -- name: compensations(run_id)

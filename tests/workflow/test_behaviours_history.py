@@ -6,8 +6,10 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+import pytest
+
 from everest.errors import DocumentRefused
-from everest.store import workflow_lists, workflow_trace, workflow_views
+from everest.store import workflow_lists, workflow_steps, workflow_trace, workflow_views
 from everest.store.workflow_purge import purge
 from everest.workflow import control
 from everest.workflow.builder import workflow
@@ -143,6 +145,46 @@ def test_082_the_trace_shows_every_step_with_the_state_before_and_after(mysql_wo
     last = told["fails", 2, ""]
     assert (last.state_before, last.state_after) == ({"p": 0, "n": 2, "l": 1, "r": 1}, None)
     assert (last.error or {})["message"] == "salah"
+
+
+def test_082_what_a_finished_group_or_a_cancelled_run_left_open_is_not_shown_at_work(mysql_world: MysqlWorld) -> None:
+    world = mysql_world
+    built = (
+        workflow("left")
+        .parallel({"l": gives(l=1), "r": gives(r=1)}, name="both")
+        .wait_for_approval(name="asks")
+        .build()
+    )
+    run_id = world.begin(built)
+    with world.transaction() as tx:  # as a slot leaves it that another one was faster than
+        with tx.conn.cursor() as cursor:
+            cursor.execute("UPDATE workflow_steps SET status = 'running', finished_at = NULL WHERE branch = 'r'")
+
+    def told() -> dict[tuple[str, str], str]:
+        with world.transaction() as tx:
+            return {(one.step, one.branch): one.status for one in workflow_trace.trace(tx.conn, run_id) or []}
+
+    assert told() == {
+        ("both", ""): "completed", ("both", "l"): "completed", ("both", "r"): "closed", ("asks", ""): "waiting"
+    }  # fmt: skip
+    with world.transaction() as tx:
+        control.cancel(tx, built, run_id, "sari")
+    assert told()["asks", ""] == "cancelled"
+    with world.transaction() as tx:
+        assert [one.status for one in workflow_steps.steps(tx.conn, run_id, built)] == ["completed", "cancelled"]
+
+
+@pytest.mark.parametrize(
+    ("status", "run", "group", "shown"),
+    [
+        ("running", "running", "running", "running"), ("waiting", "paused", None, "waiting"),
+        ("running", "running", "completed", "closed"), ("running", "failed", "running", "closed"),
+        ("waiting", "failed", None, "closed"), ("running", "cancelled", "completed", "cancelled"),
+        ("completed", "cancelled", None, "completed"), ("failed", "failed", "running", "failed"),
+    ],
+)  # fmt: skip
+def test_082_a_record_is_shown_as_what_became_of_it(status: str, run: str, group: str | None, shown: str) -> None:
+    assert workflow_trace.standing(status, run, group) == shown
 
 
 def test_084_the_state_after_a_step_and_none_where_there_was_none(mysql_world: MysqlWorld) -> None:

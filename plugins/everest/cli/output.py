@@ -102,6 +102,11 @@ def rupiah(value: Decimal | str | None) -> str:
     return "" if value is None else format_rupiah(Decimal(value))
 
 
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """1 line, 2 lines."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def styled(status: str) -> str:
     style = STYLES.get(status)
     return f"[{style}]{status}[/]" if style else status

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Iterator
 
@@ -14,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from everest import bootstrap
-from everest.cli import output
+from everest.cli import advice, output
 from everest.intake import lookup
 from everest.intake.lookup import Job
 from everest.store.unit_of_work import Database
@@ -78,7 +77,7 @@ def _as_json(jobs: list[Job]) -> dict[str, object]:
 def _view(jobs: list[Job], watched: bool) -> Group:
     parts: list[RenderableType] = []
     for job in jobs:
-        parts += [_table(job), *_problems(job), _next(job, watched)]
+        parts += [_table(job), *_problems(job), Text("\n".join(advice.next_steps(job, watched)))]
     return Group(*parts)
 
 
@@ -92,8 +91,11 @@ def _table(job: Job) -> Table:
     table.add_row("status", f"{output.styled(job.worker_status)}{step}, since {output.wib(job.worker_at)}")
     if job.reason:
         table.add_row("reason", _safe(f"{job.error_code}: {job.reason}" if job.error_code else job.reason))
+    if job.question is not None:
+        until = f", until {output.wib(job.asked_until)}" if job.asked_until else ""
+        table.add_row("waits for", f"a person's decision (question {job.question}){until}")
     if job.transaksi_id is not None:
-        lines = "" if job.membalik_nota else f", {job.jumlah_baris} lines"
+        lines = "" if job.membalik_nota else f", {output.count(job.jumlah_baris, 'line')}"
         if job.baris_dihapus_at is not None:
             lines = f", lines purged {output.wib(job.baris_dihapus_at)}"
         table.add_row("transaksi", f"{job.transaksi_id}, warehouse {_safe(str(job.gudang_kode))}{lines}")
@@ -106,7 +108,7 @@ def _table(job: Job) -> Table:
         table.add_row("DAG run", f"{_safe(job.dag_run_id)} ({job.attempts} started)")
     if job.posting_id is not None:
         sides = f"debit {output.rupiah(job.total_debet)}, credit {output.rupiah(job.total_kredit)}"
-        lines = f"{job.baris_selisih} lines with variance"
+        lines = f"{output.count(job.baris_selisih or 0, 'line')} with variance"
         table.add_row("posting", f"{job.posting_id}: {sides}, {lines}, at {output.wib(job.posted_at)}")
     if job.membalik_nota is not None:
         table.add_row("reverses", _safe(job.membalik_nota))
@@ -115,9 +117,14 @@ def _table(job: Job) -> Table:
         table.add_row("reversed by", _safe(f"{job.dibalik_nota} ({posted})"))
     if job.worker_status == "FAILED":
         letter = output.wib(job.dead_lettered_at) or "on its way"
-        if job.dead_lettered_at and job.dead_lettered_at.year == 1970:
-            letter = "none: it had failed before Everest came"
-        table.add_row("dead letter", "none: a person refused it" if job.error_code == 403 else letter)
+        if not advice.has_letter(job):
+            why = (
+                "a person refused it, or nobody decided in time"
+                if job.error_code == 403
+                else "it is older than Everest"
+            )
+            letter = f"none: {why}"
+        table.add_row("dead letter", letter)
     return table
 
 
@@ -131,19 +138,3 @@ def _problems(job: Job) -> Iterator[Text]:
         yield Text(output.plain(f"  {output.problem_line(problem)}"))
     if len(job.problems) > MAX_PROBLEMS:
         yield Text(f"  and {len(job.problems) - MAX_PROBLEMS} more; --json shows all")
-
-
-def _next(job: Job, watched: bool) -> Text:
-    """What a person can do now."""
-    nota = shlex.quote(output.plain(job.nomer_nota or ""))
-    if job.question is not None:
-        answer = f"'#{job.shadow_id}' --question {job.question} --reason ..."
-        return Text(f"Decide it: python -m everest approve {answer}\nor refuse it: python -m everest reject {answer}")
-    if job.worker_status != "FAILED":
-        return Text("" if watched or job.has_ended else "It goes on by itself; --watch follows it.")
-    again = f"python -m everest rerun '#{job.shadow_id}'"
-    if job.error_code in (422, 423) and job.nomer_nota and not job.membalik_nota:
-        correct = f"python -m everest submit FILE --replace --nota {nota} --transaksi-id {job.transaksi_id}"
-        return Text(f"Correct it: {correct}\nThen run it again: {again}")
-    drop = f"python -m ingest_consumer dead-letters drop --shadow {job.shadow_id} --reason ..."
-    return Text(f"Run it again when the reason is gone: {again}\nOr give it up: {drop}")

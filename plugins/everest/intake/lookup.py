@@ -28,7 +28,7 @@ class Job:
     """A job (shadow row), its document and its posting. Instants are naive UTC; amounts in rupiah.
 
     membalik_id, membalik_nota: the posting that this reversal reverses. dibalik_nota: the reversal of this document,
-    on its way or (with dibalik_posting_id) posted.
+    on its way or (with dibalik_posting_id) posted. nota_posting_id: the posting of this nota, of whichever document.
     """
 
     shadow_id: int
@@ -67,6 +67,7 @@ class Job:
     membalik_nota: str | None
     dibalik_nota: str | None
     dibalik_posting_id: int | None
+    nota_posting_id: int | None
 
     @property
     def has_ended(self) -> bool:
@@ -91,6 +92,18 @@ class Job:
         if self.worker_status != "WAITING" or not isinstance(asked, dict) or "reasons" not in asked:
             return None
         return int(asked["sequence"])
+
+    @property
+    def asked_until(self) -> datetime | None:
+        """Until when it waits for that answer, naive UTC."""
+        asked = (self.response or {}).get("waiting")
+        until = asked.get("until") if isinstance(asked, dict) else None
+        until = until.get("$datetime") if isinstance(until, dict) else until
+        try:
+            found = datetime.fromisoformat(until) if isinstance(until, str) else None
+        except ValueError:
+            return None
+        return found.astimezone(UTC).replace(tzinfo=None) if found and found.tzinfo else found
 
     def as_json(self) -> dict[str, Any]:
         """Every column by its name: money as text, instants as UTC."""

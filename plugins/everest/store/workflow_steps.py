@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from everest.store.database import Connection
+from everest.store.workflow_trace import standing
 from everest.store.workflow_views import QUERIES, decoded
 from everest.workflow.definition import Definition
 
@@ -17,7 +18,8 @@ MAX_VISITS = 2_000
 @dataclass(frozen=True)
 class StepLine:
     """One step. type: as its definition says, None where that is not known here. status: of its newest visit (running,
-    completed, failed, waiting, skipped), None while the run has not come to it. Instants are aware UTC."""
+    completed, failed, waiting, skipped; what a run that ended left open: closed, cancelled), None while the run has not
+    come to it. Instants are aware UTC."""
 
     name: str
     type: str | None
@@ -45,7 +47,7 @@ def steps(conn: Connection, run_id: int, definition: Definition | None) -> list[
     """In the order of the definition; those that it does not have (any more) behind them, in the order of the rows."""
     newest: dict[str, dict[str, Any]] = {}
     for row in map(decoded, QUERIES.steps(conn, run_id=run_id, size=MAX_VISITS)):
-        newest.setdefault(row["step"], row)
+        newest.setdefault(row["step"], row | {"status": standing(row["status"], row["run_status"])})
     types = {} if definition is None else {step.name: step.type for step in definition.steps}
     names = [*types, *(name for name in reversed(newest) if name not in types)]
     kept = ("status", "visit", "attempt", "started_at", "finished_at", "error")

@@ -20,7 +20,8 @@ PAGE = 50
 
 @dataclass(frozen=True)
 class TracedStep:
-    """A step, or a branch of one, in one visit. attempt: the newest try, which began in DAG run n at `started_at`.
+    """A step, or a branch of one, in one visit. status: as its record says, or what became of one that was left open
+    (`standing`). attempt: the newest try, which began in DAG run n at `started_at`.
     output and state_after: None unless it is completed; error: None unless it failed. Instants are aware UTC."""
 
     id: int
@@ -36,6 +37,21 @@ class TracedStep:
     error: dict[str, Any] | None
     started_at: datetime
     finished_at: datetime | None
+
+
+def standing(status: str, run_status: str, group_status: str | None = None) -> str:
+    """What a record of a step (a branch, a slot) is for people. Its row may say `running` or `waiting` for ever: nobody
+    writes to what was overtaken. `cancelled`: with its run. `closed`: its group, or its run, has ended without it.
+
+    group_status: of the step as a whole, for a branch or slot of it.
+    """
+    if status not in ("running", "waiting"):
+        return status
+    if run_status == "cancelled":
+        return "cancelled"
+    if run_status in ("completed", "failed") or group_status in ("completed", "skipped"):
+        return "closed"
+    return status
 
 
 def trace(conn: Connection, run_id: int, after_id: int = 0, size: int = PAGE) -> list[TracedStep] | None:
@@ -55,6 +71,7 @@ def state_at(conn: Connection, run_id: int, step: str, visit: int | None = None)
 
 def _traced(row: dict[str, Any], payload: str) -> TracedStep:
     read = {
+        "status": standing(row["status"], row.pop("run_status"), row.pop("group_status")),
         "state_before": _state(row["state_before"] or payload),
         "state_after": _state(row["state_after"]),
         "output": codec.loads(row["output"]),

@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from everest.store.database import Connection, load_queries
+from everest.store.workflow_trace import standing
 from everest.workflow import codec, state
 from everest.workflow.definition import Definition
 from ingest_consumer import shadow as jobs
@@ -151,7 +152,7 @@ def status(conn: Connection, run_id: int, deployed: Deployed = lambda name, vers
         children=children,
         children_by_status={row["status"]: row["n"] for row in QUERIES.count_children(conn, parent_id=run_id)},
         items={row["status"]: row["n"] for row in QUERIES.items(conn, **at)} if step else {},
-        branches=[decoded(row) for row in QUERIES.branches(conn, **at)] if step else [],
+        branches=_branches(conn, at, found["status"]) if step else [],
         budgets=_budgets(known, found, counters),
         loops=counters.get("loops", {}),
         error=found["error"],
@@ -169,6 +170,12 @@ def nested(conn: Connection, run_id: int) -> list[int]:
     while levels[-1]:
         levels.append([row["id"] for row in QUERIES.nested(conn, parent_ids=levels[-1])])
     return [one for level in reversed(levels[1:]) for one in level]
+
+
+def _branches(conn: Connection, at: dict[str, Any], run_status: str) -> list[dict[str, Any]]:
+    rows = [decoded(row) for row in QUERIES.branches(conn, **at)]
+    group = next((row["status"] for row in rows if row["branch"] == ""), None)
+    return [row | {"status": standing(row["status"], run_status, group)} for row in rows if row["branch"] != ""]
 
 
 _SAME = (

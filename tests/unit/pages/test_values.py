@@ -96,7 +96,7 @@ def checks() -> set[str]:
 VALUES = {
     "status": checked("ck_shadow_worker_status") | {"DRAFT"},  # before it has a job
     "run": set(get_args(RunStatus)),
-    "part": item_statuses(),
+    "part": item_statuses() | {"closed", "cancelled"},  # what workflow_trace.standing makes of a record left open
     "step": steps(),
     "field": set(get_args(Flaw)),
     "step_type": {one.type for one in Step.__subclasses__()},
