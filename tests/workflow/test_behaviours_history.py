@@ -156,9 +156,9 @@ def test_082_what_a_finished_group_or_a_cancelled_run_left_open_is_not_shown_at_
         .build()
     )
     run_id = world.begin(built)
-    with world.transaction() as tx:  # as a slot leaves it that another one was faster than
-        with tx.conn.cursor() as cursor:
-            cursor.execute("UPDATE workflow_steps SET status = 'running', finished_at = NULL WHERE branch = 'r'")
+    # As a slot leaves it that another one was faster than.
+    with world.transaction() as tx, tx.conn.cursor() as cursor:
+        cursor.execute("UPDATE workflow_steps SET status = 'running', finished_at = NULL WHERE branch = 'r'")
 
     def told() -> dict[tuple[str, str], str]:
         with world.transaction() as tx:
