@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from zlib import crc32
 
@@ -47,3 +48,23 @@ def waiting(walker: Walker, connection: Any) -> Document:
     document = surprising(connection)
     assert walker.post(document.shadow_id) == "WAITING"
     return document
+
+
+@pytest.fixture
+def others(database: MysqlUrl) -> Iterator[Callable[[], Walker]]:
+    """Further walkers, each with connections of its own."""
+    made: list[Walker] = []
+
+    def another() -> Walker:
+        made.append(Walker(database))
+        return made[-1]
+
+    yield another
+    for walker in made:
+        walker.close()
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(4) as pool:
+        yield pool

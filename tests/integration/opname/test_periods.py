@@ -19,7 +19,7 @@ from everest.store.unit_of_work import Database
 from ingest_consumer import by_hand
 from tests import builders
 from tests.builders import WIB, Document, Line
-from tests.integration.opname.test_locks import hold_in, is_waiting
+from tests.integration.opname.holding import hold_in, is_waiting
 from tests.integration.opname.walk import Walker
 
 IN_MARCH = datetime(2026, 3, 10, 5, 0, tzinfo=UTC)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -217,3 +218,12 @@ class World:
         """Every row that a reconciler may touch, to see that it touched none."""
         tables = ("rabbit_publish_shadow", "workflow_runs", "workflow_events", "outbox")
         return {table: builders.rows(self.conn, f"SELECT * FROM {table} ORDER BY id") for table in tables}
+
+
+def run_threads(work: Any, count: int) -> None:
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
