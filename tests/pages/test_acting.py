@@ -157,6 +157,32 @@ def test_everything_wrong_is_told_in_place_and_nothing_is_stored(browser: Be, co
 
 
 @pytest.mark.usefixtures("warehouse")
+def test_a_nota_that_is_posted_meanwhile_is_refused_where_it_is_sent_and_where_it_is_authorised(
+    browser: Be, connection: Any, database: MysqlUrl
+) -> None:
+    clerk, finance = browser("warehouse"), browser("finance")
+    first, second = (
+        re.findall(
+            r"new=(\d+)", clerk.submit("/submit", pasted=rows, submit_token=token, **HEADER).headers["location"]
+        )[0]
+        for rows, token in ((SOUND, "one"), (SOUND.replace("12", "13"), "two"))
+    )
+    job = re.findall(r"/documents/(\d+)", finance.submit(f"/drafts/{first}/authorise").headers["location"])[0]
+    with closing(Walker(database)) as walker:
+        assert walker.post(int(job)) == "COMPLETED"
+
+    late = finance.submit(f"/drafts/{second}/authorise")
+    third = clerk.submit("/submit", pasted=SOUND, submit_token="three", **HEADER)
+    again = clerk.submit("/submit", pasted=SOUND, submit_token="one", **HEADER)
+
+    assert (late.status_code, "nota SO-H1 sudah diposting (posting 1, transaksi 1)" in late.text) == (409, True)
+    assert (third.status_code, "nota sudah diposting (posting 1, transaksi 1)" in third.text) == (422, True)
+    assert (again.status_code, f"new={first}" in again.headers["location"]) == (303, True)
+    assert len(builders.rows(connection, "SELECT id FROM rabbit_publish_shadow")) == 1
+    assert clerk.submit(f"/drafts/{second}/withdraw", reason="sudah diposting").status_code == 303
+
+
+@pytest.mark.usefixtures("warehouse")
 def test_a_file_is_read_as_pasted_rows_are(browser: Be, connection: Any) -> None:
     files = {"file": ("hitung.csv", SOUND.encode(), "text/csv")}
     assert browser("warehouse").submit("/submit", files=files, submit_token="two", **HEADER).status_code == 303

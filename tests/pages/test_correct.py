@@ -12,6 +12,7 @@ import pytest
 from fastapi import FastAPI
 
 from everest.intake.files import Reading, read_file
+from everest.pages import formats
 from everest.pages.access import RoleMapping
 from everest.pages.app import create_app
 from everest.pages.settings import PageSettings
@@ -70,6 +71,8 @@ def test_h13_corrected_by_one_authorised_by_another_and_posted(
     path, one, other = f"/documents/{failed.shadow_id}", browser("finance"), browser("finance-2")
     form = one.get(f"{path}/correct")
     assert form.status_code == 200 and "BRG-B;7;;2.500,5" in form.text
+    (header,) = builders.rows(connection, "SELECT COALESCE(snapshot_at, created_at) AS at FROM so_headers_staging")
+    assert f"Saldo buku dibekukan {formats.wib(header['at'])}, dan itu tetap berlaku" in form.text
     sent = one.submit(f"{path}/correct", pasted=COUNTED, decimal="id", reason="rak 3 sudah dihitung")
     assert (sent.status_code, sent.headers["location"]) == (303, f"{path}?done=corrected")
     assert counted(connection, failed) == ["12.0000", "5.0000"]

@@ -92,10 +92,11 @@ def console(stderr: bool = False) -> Console:
 
 
 def wib(instant: datetime | None) -> str:
-    """A naive UTC instant as people here read it."""
+    """An instant, in UTC where it is naive, as people here read it."""
     if instant is None:
         return ""
-    return f"{instant.replace(tzinfo=UTC).astimezone(WIB):%Y-%m-%d %H:%M:%S} WIB"
+    aware = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+    return f"{aware.astimezone(WIB):%Y-%m-%d %H:%M:%S} WIB"
 
 
 def rupiah(value: Decimal | str | None) -> str:

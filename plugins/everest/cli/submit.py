@@ -196,10 +196,13 @@ def _job(result: AlreadySubmitted) -> str:
 def _tell_replaced(result: Replaced, as_json: bool) -> None:
     message = (
         f"replaced {result.replaced_lines} lines of {result.nomer_nota} (transaksi {result.transaksi_id}) by"
-        f" {result.lines}; the old ones are kept in posting_attempts"
+        f" {result.lines}; the old ones are kept in posting_attempts. The book quantities are those of"
+        f" {output.wib(result.snapshot_at)}"
+        + (", the snapshot it had; read anew, they need --snapshot-at" if result.keeps_snapshot else "")
     )
     if as_json:
-        output.print_json({"status": "success", "code": 200, "message": message, **vars(result)})
+        facts = {**vars(result), "snapshot_at": result.snapshot_at.isoformat()}
+        output.print_json({"status": "success", "code": 200, "message": message, **facts})
     elif result.rerun_as:
         click.echo(f"{message[0].upper()}{message[1:]}. It runs again as {result.rerun_as}.")
     else:

@@ -80,11 +80,18 @@ def _keep(tx: UnitOfWork, submission: Submission, who: str) -> int:
 def authorise(tx: UnitOfWork, transaksi_id: int, who: str) -> Submitted:
     """The second authorisation: the draft becomes a document on its way to the books; the caller commits.
 
-    Raises DocumentMissing, Conflict when it waits no more, Forbidden for whoever submitted it.
+    Raises DocumentMissing, Conflict when it waits no more or its nota was posted meanwhile, Forbidden for whoever
+    submitted it.
     """
     draft = _waiting(tx, transaksi_id)
     if not tx.settings.allow_self_approval and people.is_same(draft["dibuat_oleh"], who):
         raise Forbidden(f"{who} mengirim {draft['nomer_nota']}; orang lain yang harus mengotorisasinya")
+    posted = tx.books.posting_of(draft["nomer_nota"], transaksi_id)
+    if posted is not None:
+        raise Conflict(
+            f"nota {posted.nomer_nota} sudah diposting (posting {posted.id}, transaksi {posted.transaksi_id}); draf ini"
+            " tidak bisa diposting lagi: tarik kembali, dan kirim dengan nota baru bila perlu"
+        )
     QUERIES.authorise_draft(
         tx.conn, header_id=draft["id"], otorisasi_level=MIN_AUTHORISATION_LEVEL, diotorisasi_oleh=who[:100]
     )

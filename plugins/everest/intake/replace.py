@@ -12,6 +12,7 @@ are right. A wrong nota is not corrected: drop the document and submit it under 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from everest.errors import Conflict, DocumentMissing, DocumentRefused, Problem
@@ -33,13 +34,17 @@ AT_WORK = frozenset({"PENDING", "PROCESSING", "WAITING"})
 
 @dataclass(frozen=True)
 class Replaced:
-    """The correction is stored. rerun_as: the DAG run that was announced for it, None when no rerun was asked for."""
+    """The correction is stored. snapshot_at: when the book quantities that it stands for were frozen (aware), the
+    document's own where the correction gave none (`keeps_snapshot`). rerun_as: the DAG run that was announced for it,
+    None when no rerun was asked for."""
 
     shadow_id: int
     transaksi_id: int
     nomer_nota: str
     lines: int
     replaced_lines: int
+    snapshot_at: datetime
+    keeps_snapshot: bool
     rerun_as: str | None
 
 
@@ -82,7 +87,16 @@ def replace(
         after={**after, "baris": len(submission.lines)},
     )
     rerun_as = tx.runs.rerun(job["id"], authority.submitted_by, reason) if rerun else None
-    return Replaced(job["id"], transaksi_id, header.nomer_nota, len(submission.lines), len(old_lines), rerun_as)
+    return Replaced(
+        shadow_id=job["id"],
+        transaksi_id=transaksi_id,
+        nomer_nota=header.nomer_nota,
+        lines=len(submission.lines),
+        replaced_lines=len(old_lines),
+        snapshot_at=submission.snapshot_at or header.snapshot_at,
+        keeps_snapshot=submission.snapshot_at is None,
+        rerun_as=rerun_as,
+    )
 
 
 def only_failed(tx: UnitOfWork, nomer_nota: str) -> int:

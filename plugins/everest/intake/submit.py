@@ -94,12 +94,14 @@ def submit(tx: UnitOfWork, submission: Submission, authority: Authority) -> Subm
     """Writes a document and its job on an open transaction; the caller commits.
 
     Raises DuplicateKey when another sender of the same document commits first (roll back, then ask again),
-    DocumentRefused when it cannot be stored, Conflict when its transaksi_id belongs to something else.
+    DocumentRefused when it cannot be stored, Conflict when its nota is posted already or its transaksi_id belongs to
+    something else.
     """
     earlier = find_earlier(tx.conn, submission, tx.settings)
     if earlier is not None:
         return earlier
     _check(tx, submission)
+    _refuse_posted(tx, submission)
     chunks = list(line_chunks(submission))  # before the first lock: whoever waits for us waits for MySQL only
     transaksi_id = submission.transaksi_id
     if transaksi_id is None:
@@ -203,6 +205,19 @@ def _check(tx: UnitOfWork, submission: Submission) -> None:
         raise DocumentRefused(f"dokumen ditolak: {len(problems)} masalah", problems)
 
 
+def _refuse_posted(tx: UnitOfWork, submission: Submission) -> None:
+    """What nobody can post is not taken: a nota has one posting, also one that was reversed. Posting looks again."""
+    posted = tx.books.posting_of(submission.nomer_nota, submission.transaksi_id or 0)
+    if posted is None:
+        return
+    reversed_by = f", reversed by {posted.dibalik_oleh}" if posted.dibalik_oleh else ""
+    raise Conflict(
+        f"nota {posted.nomer_nota} is posted already"
+        f" (transaksi {posted.transaksi_id}, posting {posted.id}{reversed_by}); nothing was stored."
+        " Posted books do not change: reverse it where it is wrong, and submit a new nota"
+    )
+
+
 def _claim_number(tx: UnitOfWork, submission: Submission, transaksi_id: int) -> None:
     """The number came from outside: it must be free, or the same document as the program that gave it wrote it."""
     row = _QUERIES.accounting_document(tx.conn, transaksi_id=transaksi_id)
@@ -216,9 +231,6 @@ def _claim_number(tx: UnitOfWork, submission: Submission, transaksi_id: int) -> 
         )
     elif (row["nomer_nota"], row["jenis"]) != (submission.nomer_nota, OPNAME):
         raise Conflict(f"transaksi {transaksi_id} is {row['jenis']} {row['nomer_nota']} already; give another number")
-    posted = tx.books.posting_of("", transaksi_id)
-    if posted is not None:
-        raise Conflict(f"transaksi {transaksi_id} was posted already (posting {posted.id}); nothing was stored")
     if tx.runs.find(POST_OPNAME.name, str(transaksi_id)) is not None:
         job = _QUERIES.job_of(tx.conn, transaksi_id=transaksi_id) or {"shadow_id": "?", "worker_status": "unknown"}
         raise Conflict(

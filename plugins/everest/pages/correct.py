@@ -114,11 +114,13 @@ def _page(
     problems: list[FileProblem] | None = None,
     why: str | None = None,
 ) -> Response:
+    stored = tx.books.document(doc["transaksi_id"])
     return view.page(
         request,
         "correct.html",
         422 if problems or why else 200,
         doc=doc,
+        snapshot_at=None if stored is None else stored.snapshot_at,
         given=given,
         problems=(problems or [])[:PROBLEMS_SHOWN],
         total=len(problems or []),

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import openpyxl
+import pytest
 
+from everest.cli import output
 from tests import builders
 from tests.builders import rows
 from tests.integration.cli.conftest import BAD, HEADER, TITLES, Everest, WriteFile, answer
@@ -131,6 +133,28 @@ def test_check_warns_of_a_nota_that_is_posted_already(everest: Everest, write: W
     assert [error["kolom"] for error in answer(other)["errors"]] == ["nomer_nota"]
 
 
+def test_h30_a_nota_that_is_posted_is_a_conflict_at_once_and_again_a_success_for_the_same_content(
+    everest: Everest, write: WriteFile, connection: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    everest("submit", write(), *HEADER)
+    everest("post", "SO-1")
+
+    same = everest("submit", write(), *HEADER)
+    file = write(TITLES + "BRG-A,1,2,3\n")
+    others = [everest("submit", file, *HEADER, *more) for more in ((), ("--token", "x"), ("--transaksi-id", "4711"))]
+    monkeypatch.setattr(output, "operator", lambda: "dewi")
+    everest("reverse", "SO-1", "--reason", "salah gudang")
+    everest("post", "SO-1-BALIK")
+    reversed_since = everest("submit", file, *HEADER)
+
+    assert (same.exit_code, "Already submitted" in same.stdout) == (0, True), same.output
+    assert [other.exit_code for other in others] == [3, 3, 3]
+    assert all("nota SO-1 is posted already (transaksi 1, posting 1); nothing" in other.stderr for other in others)
+    assert reversed_since.exit_code == 3
+    assert "posting 1, reversed by SO-1-BALIK); nothing was stored" in reversed_since.stderr
+    assert len(rows(connection, "SELECT id FROM so_headers_staging")) == 1
+
+
 def test_who_authorised_comes_from_the_command_line_alone(everest: Everest, write: WriteFile, connection: Any) -> None:
     everest("submit", write(), *HEADER, "--as", "budi", "--level", "4")
 
@@ -152,12 +176,19 @@ def test_a_failed_document_is_replaced_and_rerun_and_posted(
     replaced = everest("submit", write(), "--nota", "SO-1", "--replace")
     assert replaced.exit_code == 0, replaced.output
     assert "python -m everest rerun '#1'" in replaced.stdout
+    (header,) = rows(connection, "SELECT COALESCE(snapshot_at, created_at) AS at FROM so_headers_staging")
+    assert f"those of {output.wib(header['at'])}, the snapshot it had" in replaced.stdout
+    anew = everest("submit", write(), "--nota", "SO-1", "--replace", "--snapshot-at", "2026-08-31 17:00 WIB", "--json")
+    told = answer(anew)
+    assert (told["snapshot_at"], told["keeps_snapshot"]) == ("2026-08-31T17:00:00+07:00", False)
+    assert "those of 2026-08-31 17:00:00 WIB." in told["message"] + "."
     again = everest("rerun", "SO-1", "--reason", "hitung ulang")
 
     assert "runs again as opname_posting__1__1__2" in again.stdout
     assert walker.post(1) == "COMPLETED"
     assert [row["action"] for row in rows(connection, "SELECT action FROM audit_log ORDER BY id")] == [
         "submit",
+        "replace",
         "replace",
         "rerun",
     ]

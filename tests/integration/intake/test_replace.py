@@ -128,8 +128,7 @@ def test_a_posted_document_does_not_change(db: Database, connection: Any, walker
 def test_a_nota_that_another_document_posted_is_not_corrected_but_named_anew(
     db: Database, connection: Any, walker: Walker
 ) -> None:
-    for submission in (change(BAD, lines=GOOD.lines), BAD):
-        result = submit_document(db.transaction, submission, BUDI)
+    for result in [submit_document(db.transaction, one, BUDI) for one in (change(BAD, lines=GOOD.lines), BAD)]:
         assert result.shadow_id is not None
         walker.post(result.shadow_id)
 
