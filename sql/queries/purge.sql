@@ -21,7 +21,7 @@ WHERE id IN :ids AND published_at IS NOT NULL
 
 -- name: next_posted_document(posted_before, after_id)^
 -- The next document that was posted long ago, whose jobs are all over and that still has lines. Its header is held: first
--- in the lock order.
+-- in the lock order. What somebody holds just now (a posting holds its header) is left for the next purge.
 SELECT h.id AS header_id, h.transaksi_id, h.nomer_nota, p.id AS posting_id,
        (SELECT COUNT(*) FROM so_details_staging d WHERE d.header_id = h.id) AS jumlah_baris
 FROM so_headers_staging h
@@ -34,7 +34,7 @@ WHERE h.id > :after_id AND p.created_at < :posted_before
   )
 ORDER BY h.id
 LIMIT 1
-FOR UPDATE;
+FOR UPDATE SKIP LOCKED;
 
 -- name: delete_lines(header_id, size)!
 DELETE FROM so_details_staging WHERE header_id = :header_id ORDER BY baris LIMIT :size;
@@ -44,7 +44,7 @@ UPDATE so_headers_staging SET baris_dihapus_at = COALESCE(baris_dihapus_at, UTC_
 
 -- name: runs_with_history(finished_before, after_id, size)
 -- Runs of documents that came to their end long ago and whose steps are still kept. Held, so that two purges share the
--- work and nobody runs one again meanwhile.
+-- work and nobody runs one again meanwhile; what somebody holds just now is left for the next one.
 SELECT r.id
 FROM workflow_runs r
 WHERE r.id > :after_id
@@ -60,7 +60,7 @@ WHERE r.id > :after_id
        OR EXISTS (SELECT 1 FROM workflow_events e WHERE e.workflow_id = r.id))
 ORDER BY r.id
 LIMIT :size
-FOR UPDATE;
+FOR UPDATE SKIP LOCKED;
 
 -- name: delete_steps(run_ids)!
 DELETE FROM workflow_steps WHERE workflow_id IN :run_ids;
