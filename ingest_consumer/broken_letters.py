@@ -8,6 +8,7 @@ row of its own meanwhile is broken no more: its drop is void, and the reconciler
 from __future__ import annotations
 
 import codecs
+import json
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from pika.spec import Basic
 
 from ingest_consumer import broker
 from ingest_consumer.database import Database
+from ingest_consumer.errors import Reason
 from ingest_consumer.shadow import queries
 
 TEXT_BYTES = 1000
@@ -82,7 +84,7 @@ class BrokenLetters:
     def _row(self, letter: Seen, reason: str) -> dict[str, Any]:
         return {
             "digest": letter.digest,
-            "reason": _plain(reason),
+            "reason": _kept(reason),
             "body": letter.text,
             "body_bytes": letter.size_bytes,
             "origin": letter.origin,
@@ -115,6 +117,13 @@ def _died_at(properties: pika.BasicProperties) -> datetime | None:
         return datetime.fromtimestamp(at, UTC) if isinstance(at, int) and at >= 0 else None
     except (ValueError, OverflowError, OSError):
         return None  # its sender counts in milliseconds
+
+
+def _kept(reason: str) -> str:
+    """As JSON, with the key and holes by which a page tells it in its reader's language; plain words where that is too
+    long, or nobody gave them a key."""
+    whole = json.dumps(reason.kept(), ensure_ascii=False) if isinstance(reason, Reason) else ""
+    return whole if whole and len(whole) <= WORDS_MAX and _plain(whole) == whole else _plain(reason)
 
 
 def _plain(words: str) -> str:

@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 from ingest_consumer import shadow
-from ingest_consumer.errors import RerunRefused
+from ingest_consumer.errors import Reason, RerunRefused
 from ingest_consumer.shadow import OPNAME_POSTING, Shadow
 
 CANCELLED_BY_HAND = 499
@@ -26,23 +26,25 @@ def rerun(conn: Any, shadow_id: int, actor: str, reason: str | None = None) -> s
     row, run = _lock(conn, shadow_id)
     if row.worker_status != "FAILED":
         words = f"shadow row {shadow_id} is {row.worker_status}, only FAILED can be run again"
-        raise RerunRefused(words, row.worker_status)
+        raise _refused("not_failed", words, row, job=shadow_id, status=row.worker_status)
     if run is None:
         if row.transaksi_id is None:
-            raise RerunRefused(f"shadow row {shadow_id} has neither a document nor a workflow", row.worker_status)
+            words = f"shadow row {shadow_id} has neither a document nor a workflow"
+            raise _refused("nothing", words, row, job=shadow_id)
         workflow, key = OPNAME_POSTING, str(row.transaksi_id)
         dag_id, n = row.dag_id or OPNAME_POSTING, (row.n or 1) + 1
     else:
         if run["status"] != "failed":
             words = f"workflow {run['id']} is {run['status']}, only failed can be run again"
-            raise RerunRefused(words, row.worker_status)
+            raise _refused("run_not_failed", words, row, run=run["id"], status=run["status"])
         if run["compensation"] is not None:
-            raise RerunRefused(f"workflow {run['id']} is compensated: start a new one", row.worker_status)
+            words = f"workflow {run['id']} is compensated: start a new one"
+            raise _refused("compensated", words, row, run=run["id"])
         workflow, key, dag_id, n = run["workflow"], run["idempotency_key"], run["dag_id"], run["n"] + 1
     run_id = shadow.dag_run_id(workflow, key, row.workflow_id, shadow_id, n)
     announced = {"shadow_id": shadow_id, "workflow_id": row.workflow_id, "dag_run_id": run_id, "n": n}
     if not shadow.queries.rerun_shadow(conn, **announced, dag_id=dag_id, old_dag_run_id=row.dag_run_id):
-        raise RerunRefused(f"shadow row {shadow_id} changed meanwhile; look again", row.worker_status)
+        raise _refused("changed", f"shadow row {shadow_id} changed meanwhile; look again", row, job=shadow_id)
     if run is not None:  # locked first, written second: a refusal above leaves nothing half done
         shadow.queries.rerun_run(conn, **announced)
         shadow.queries.rerun_followers(conn, **announced, dag_id=dag_id)
@@ -73,7 +75,7 @@ def cancel_dropped(conn: Any, shadow_id: int, actor: str, reason: str) -> bool:
         return False
     if run is not None and row.transaksi_id is None:
         refusal = f"workflow {run['id']} carries no document; type: python -m everest workflow cancel {run['id']}"
-        raise RerunRefused(refusal, row.worker_status)
+        raise _refused("no_document", refusal, row, run=run["id"])
     error = f"Dibatalkan oleh {actor}: {reason}. Kesalahan sebelumnya: {row.reason}"
     response = json.dumps(
         {"status": "error", "code": CANCELLED_BY_HAND, "message": error, "errors": _errors(row)}, ensure_ascii=False
@@ -89,18 +91,22 @@ def cancel_dropped(conn: Any, shadow_id: int, actor: str, reason: str) -> bool:
     return True
 
 
+def _refused(key: str, words: str, row: Shadow | None, **values: Any) -> RerunRefused:
+    return RerunRefused(Reason.of(f"rerun.{key}", words, **values), None if row is None else row.worker_status)
+
+
 def _lock(conn: Any, shadow_id: int) -> tuple[Shadow, dict[str, Any] | None]:
     """The row as it is under its run's lock, and the run. A row without a run is guarded by the CAS alone."""
     row = shadow.get(conn, shadow_id)
     if row is None:
-        raise RerunRefused(f"there is no shadow row {shadow_id}")
+        raise _refused("missing", f"there is no shadow row {shadow_id}", None, job=shadow_id)
     if row.workflow_id is None:
         return shadow.respelled(conn, row), None
     found = shadow.queries.lock_run(conn, workflow_id=row.workflow_id)
     row = shadow.get(conn, shadow_id)  # read again: it may have changed before we had the lock
     if row is None or found is None:
-        status = None if row is None else row.worker_status
-        raise RerunRefused(f"shadow row {shadow_id} names a workflow that does not exist", status)
+        words = f"shadow row {shadow_id} names a workflow that does not exist"
+        raise _refused("no_workflow", words, row, job=shadow_id)
     columns = ("id", "workflow", "idempotency_key", "status", "n", "dag_id", "dag_run_id", "compensation", "error_code")
     return shadow.respelled(conn, row), dict(zip(columns, found, strict=True))
 

@@ -252,7 +252,7 @@ def _letter(tag: int, look: Seen, message: Message | None, broken: str, rows: di
     row = rows.get(message.shadow_id)
     wrong = mismatch(message, row)
     if wrong or row is None:  # another document's row is no business of this letter
-        return Letter(tag, Standing.BROKEN, wrong or "no shadow row", message, None, look)
+        return Letter(tag, Standing.BROKEN, wrong or "", message, None, look)
     if row.is_final:
         return Letter(tag, Standing.SETTLED, f"document is {row.worker_status}", message, row, look)
     if row.meant_status == "FAILED":

@@ -2,6 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+
+class Reason(str):
+    """Words of ours in English, with the key under which the pages' catalogue has them in both languages, and what
+    fills its holes: names, numbers and codes."""
+
+    key: str
+    values: dict[str, Any]
+
+    @classmethod
+    def of(cls, key: str, words: str, **values: Any) -> Reason:
+        found = cls(words)
+        found.key, found.values = key, values
+        return found
+
+    def kept(self) -> dict[str, Any]:
+        """As a row keeps it, for JSON."""
+        return {"message": str(self), "key": self.key, "values": self.values}
+
 
 class IngestError(Exception):
     """Something in the consumer failed."""
@@ -13,7 +33,7 @@ class IngestError(Exception):
 
     @property
     def message(self) -> str:
-        return str(self.args[0])
+        return self.args[0]  # type: ignore[no-any-return]
 
 
 class SettingsError(IngestError):
@@ -27,7 +47,7 @@ class TopologyError(IngestError):
 class DecodeError(IngestError):
     """The message is not one of ours. `body` keeps the offending bytes, the message is the reason."""
 
-    def __init__(self, message: str, body: bytes) -> None:
+    def __init__(self, message: Reason, body: bytes) -> None:
         super().__init__(message)
         self.body = body
 
@@ -47,9 +67,9 @@ class AirflowRefused(IngestError):
 
 
 class RerunRefused(IngestError):
-    """The document cannot be run again, or not be dropped. `status` is the worker_status found, None when there is no
-    such row."""
+    """The document cannot be run again, or not be dropped; the message is a Reason. `status` is the worker_status
+    found, None when there is no such row."""
 
-    def __init__(self, message: str, status: str | None = None) -> None:
+    def __init__(self, message: Reason, status: str | None = None) -> None:
         super().__init__(message)
         self.status = status

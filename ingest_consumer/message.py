@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from ingest_consumer.errors import DecodeError
+from ingest_consumer.errors import DecodeError, Reason
 from ingest_consumer.shadow import MAX_RUN_ID_BYTES, OPNAME_POSTING, Shadow
 
 MAX_BODY_BYTES = 64 * 1024
@@ -43,14 +43,22 @@ class Message:
 def decode(body: bytes) -> Message:
     """Raises DecodeError with a sentence and the bytes. A null field counts as absent, unknown ones are ignored."""
     if len(body) > MAX_BODY_BYTES:
-        raise DecodeError(f"body has {len(body)} bytes, the limit is {MAX_BODY_BYTES}", body)
+        raise DecodeError(
+            Reason.of(
+                "broken.size",
+                f"body has {len(body)} bytes, the limit is {MAX_BODY_BYTES}",
+                n=len(body),
+                most=MAX_BODY_BYTES,
+            ),
+            body,
+        )
     try:
         return _message(body)
     except _Wrong as wrong:
-        raise DecodeError(str(wrong), body) from None
+        raise DecodeError(wrong.reason, body) from None
 
 
-def mismatch(message: Message, row: Shadow | None) -> str | None:
+def mismatch(message: Message, row: Shadow | None) -> Reason | None:
     """Why nothing can be done with the message and the shadow row it names: they do not belong together, or nobody
     knows what the row says. None when all is well.
 
@@ -58,19 +66,32 @@ def mismatch(message: Message, row: Shadow | None) -> str | None:
     another program sent, so there only opname_posting is known.
     """
     if row is None:
-        return f"shadow row {message.shadow_id} does not exist"
+        return Reason.of("broken.no_row", f"shadow row {message.shadow_id} does not exist", job=message.shadow_id)
     if message.transaksi_id is not None and message.transaksi_id != row.transaksi_id:
-        return f"shadow row {row.id} is of transaksi_id {row.transaksi_id}, the message says {message.transaksi_id}"
+        return _of_another(row.id, "transaksi_id", row.transaksi_id, message.transaksi_id)
     if message.workflow_id is not None and message.workflow_id != row.workflow_id:
-        return f"shadow row {row.id} is of workflow_id {row.workflow_id}, the message says {message.workflow_id}"
+        return _of_another(row.id, "workflow_id", row.workflow_id, message.workflow_id)
     if message.workflow != (row.workflow or OPNAME_POSTING):
-        known = f"is a {row.workflow}" if row.workflow else "belongs to no run yet"
-        return f"unknown workflow {message.workflow!r}: shadow row {row.id} {known}"
+        if row.workflow is None:
+            words = f"unknown workflow {message.workflow!r}: shadow row {row.id} belongs to no run yet"
+            return Reason.of("broken.unknown_workflow", words, name=_shown(message.workflow), job=row.id)
+        words = f"unknown workflow {message.workflow!r}: shadow row {row.id} is a {row.workflow}"
+        return Reason.of(
+            "broken.other_workflow", words, name=_shown(message.workflow), job=row.id, workflow=_shown(row.workflow)
+        )
     if row.meant_status is None:
-        return f"shadow row {row.id} has the status {_shown(row.worker_status)}, which is none of ours"
+        status = _shown(row.worker_status)
+        words = f"shadow row {row.id} has the status {status}, which is none of ours"
+        return Reason.of("broken.status", words, job=row.id, found=status)
     if row.dag_id is None and message.dag_id not in (None, OPNAME_POSTING):
-        return f"unknown DAG {message.dag_id!r}: shadow row {row.id} belongs to no run yet"
+        words = f"unknown DAG {message.dag_id!r}: shadow row {row.id} belongs to no run yet"
+        return Reason.of("broken.unknown_dag", words, name=_shown(message.dag_id), job=row.id)
     return None
+
+
+def _of_another(shadow_id: int, name: str, found: int | None, told: int) -> Reason:
+    words = f"shadow row {shadow_id} is of {name} {found}, the message says {told}"
+    return Reason.of("broken.other_number", words, job=shadow_id, name=name, found=found, told=told)
 
 
 def announces_same_run(message: Message, row: Shadow) -> bool:
@@ -96,30 +117,34 @@ def known_ids(message: Message, row: Shadow | None) -> dict[str, Any]:
 
 
 class _Wrong(ValueError):
-    pass
+    def __init__(self, key: str, words: str, **values: Any) -> None:
+        super().__init__(words)
+        self.reason = Reason.of(f"broken.{key}", words, **values)
 
 
 def _message(body: bytes) -> Message:
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _Wrong(f"not UTF-8 text (byte {error.start})") from None
+        raise _Wrong("not_utf8", f"not UTF-8 text (byte {error.start})", at=error.start) from None
     try:
         fields = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
     except _Wrong:
         raise
     except RecursionError:
-        raise _Wrong("not JSON that we read: nested too deeply") from None
+        raise _Wrong("too_deep", "not JSON that we read: nested too deeply") from None
     except ValueError as error:  # JSONDecodeError, and integers beyond Python's own limit
-        raise _Wrong(f"not JSON: {error}") from None
+        raise _Wrong("not_json", f"not JSON: {error}", at=getattr(error, "pos", 0)) from None
     if not isinstance(fields, _Object):
-        raise _Wrong(f"not a JSON object but {_kind(fields)}")
+        raise _Wrong("no_object", f"not a JSON object but {_kind(fields)}", kind=_json_kind(fields))
     if fields.twice is not None:
-        raise _Wrong(f"the key {_shown(fields.twice)} stands twice")
+        raise _Wrong("twice", f"the key {_shown(fields.twice)} stands twice", name=_shown(fields.twice))
 
     version = fields.get("v")
     if version is not None and (type(version) is not int or version != VERSION):
-        raise _Wrong(f"unknown version {_shown(version)}, we read {VERSION}")
+        raise _Wrong(
+            "version", f"unknown version {_shown(version)}, we read {VERSION}", found=_shown(version), ours=VERSION
+        )
     workflow = _name(fields, "workflow") or OPNAME_POSTING
     shadow_id = _id(fields, "shadow_id", needed=True)
     transaksi_id = _id(fields, "transaksi_id", needed=workflow == OPNAME_POSTING)
@@ -127,7 +152,7 @@ def _message(body: bytes) -> Message:
     assert shadow_id is not None
     n = fields.get("n")
     if n is not None and (type(n) is not int or not 1 <= n <= MAX_N):
-        raise _Wrong(f"n is {_shown(n)}, must be a whole number from 1")
+        raise _Wrong("number", f"n is {_shown(n)}, must be a whole number from 1", name="n", found=_shown(n))
     nota = fields.get("nota")
     return Message(
         text=text,
@@ -148,14 +173,14 @@ def _id(fields: dict[str, Any], key: str, *, needed: bool) -> int | None:
     value = fields.get(key)
     if value is None:
         if needed:
-            raise _Wrong(f"{key} is missing")
+            raise _Wrong("missing", f"{key} is missing", name=key)
         return None
     if isinstance(value, str) and _DIGITS.fullmatch(value):
         value = int(value)
     if type(value) is not int:  # a bool is an int to isinstance, and True is no id
-        raise _Wrong(f"{key} is {_shown(value)}, must be a whole number")
+        raise _Wrong("number", f"{key} is {_shown(value)}, must be a whole number", name=key, found=_shown(value))
     if not 1 <= value <= MAX_ID:
-        raise _Wrong(f"{key} is {_shown(value)}, must be from 1 to {MAX_ID}")
+        raise _Wrong("number", f"{key} is {_shown(value)}, must be from 1 to {MAX_ID}", name=key, found=_shown(value))
     return value
 
 
@@ -164,7 +189,12 @@ def _name(fields: dict[str, Any], key: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or not _NAME.fullmatch(value) or len(value) > MAX_RUN_ID_BYTES:
-        raise _Wrong(f"{key} is {_shown(value)}, must be a name of letters, digits and _.~:+-")
+        raise _Wrong(
+            "name",
+            f"{key} is {_shown(value)}, must be a name of letters, digits and _.~:+-",
+            name=key,
+            found=_shown(value),
+        )
     return value
 
 
@@ -184,12 +214,18 @@ def _object(pairs: list[tuple[str, Any]]) -> _Object:
 
 
 def _no_constant(text: str) -> Any:
-    raise _Wrong(f"not JSON: {text} is no number")
+    raise _Wrong("no_number", f"not JSON: {text} is no number", found=text)
 
 
 def _kind(value: Any) -> str:
-    names = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
-    return names.get(type(value), "a number")
+    return {"array": "an array", "string": "a string", "boolean": "a boolean", "number": "a number"}.get(
+        _json_kind(value), "null"
+    )
+
+
+def _json_kind(value: Any) -> str:
+    """As JSON calls it; the pages' catalogue has words for it."""
+    return {list: "array", str: "string", bool: "boolean", type(None): "null"}.get(type(value), "number")
 
 
 def _shown(value: Any) -> str:

@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from ingest_consumer import metrics
+from ingest_consumer.errors import Reason
 from ingest_consumer.shadow import queries
 
 BEAT_EVERY_S = 10.0
@@ -85,29 +86,37 @@ class Vitals:
             with self._lock:
                 self._troubles.pop((who, kind), None)
 
-    def reasons(self) -> list[str]:
+    def reasons(self) -> list[Reason]:
         """Why it is not ready; empty = ready."""
         now = self._clock()
         with self._lock:
             for key in [key for key, (at, _) in self._troubles.items() if now - at > STALE_S + self._patience_s]:
                 del self._troubles[key]
-            troubles = [f"{who}: {words}" for (who, _), (_, words) in sorted(self._troubles.items())]
-            new = ["has not begun yet"] if self.is_starting else []
+            troubles = [
+                Reason.of(f"vitals.{kind.lower()}", f"{who}: {words}", who=who, why={"message": words, "lang": "en"})
+                for (who, kind), (_, words) in sorted(self._troubles.items())
+            ]
+            new = [Reason.of("vitals.new", "has not begun yet")] if self.is_starting else []
         return [*new, *self._late(now, LATE_S + self._patience_s), *troubles]
 
-    def stuck(self) -> list[str]:
+    def stuck(self) -> list[Reason]:
         """Why it is not alive; empty = alive."""
         return self._late(self._clock(), STUCK_S + self._patience_s)
 
-    def _late(self, now: float, limit_s: float) -> list[str]:
+    def _late(self, now: float, limit_s: float) -> list[Reason]:
         turns = sorted(dict(self._turns).items())
-        return [f"{who}: no turn for {now - at:.0f} s" for who, at in turns if now - at > limit_s]
+        return [
+            Reason.of("vitals.late", f"{who}: no turn for {now - at:.0f} s", who=who, seconds=round(now - at))
+            for who, at in turns
+            if now - at > limit_s
+        ]
 
     def detail(self) -> dict[str, Any]:
         """The facts, and whether it is ready."""
         reasons = self.reasons()
         with self._lock:
-            return {**self._facts, "ready": not reasons, "reasons": reasons}
+            told = [one.kept() for one in reasons]
+            return {**self._facts, "ready": not reasons, "reasons": reasons, **({"told": told} if told else {})}
 
 
 class Pulse:

@@ -5,6 +5,7 @@
 -- refusal (403) has none.
 SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.workflow_id, r.workflow, s.error_code, s.attempts,
        LEFT(COALESCE(JSON_UNQUOTE(JSON_EXTRACT(s.response, '$.message')), s.error), 500) AS message,
+       JSON_EXTRACT(s.response, '$.said') AS said,
        s.worker_at, s.dead_lettered_at,
        LEFT(COALESCE((SELECT o.body FROM outbox o WHERE o.shadow_id = s.id ORDER BY o.id DESC LIMIT 1), s.payload), 2000)
            AS body

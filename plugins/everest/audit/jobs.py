@@ -12,16 +12,19 @@ from typing import Any
 
 from everest.audit.finding import QUERIES, Auditor, Finding, NotChecked, finding, paged
 from everest.errors import EverestError
+from everest.words import say
 from ingest_consumer.airflow_api import DagRun
 from ingest_consumer.errors import AirflowRefused, AirflowUnavailable
 
 LIVE = frozenset({"queued", "running"})
+MAX_THEIRS = 300
+"""Of a server's own words in a note."""
 
 
 def processing_without_run(auditor: Auditor) -> Iterator[Finding]:
     """Asks Airflow about every job at work. Raises NotChecked when Airflow cannot be asked: silence is no proof."""
     if auditor.airflow is None:
-        raise NotChecked("Airflow cannot be asked: EVEREST_AIRFLOW_URL, _USER and _PASSWORD are not set")
+        raise NotChecked(say("en", "audit_note.airflow_unknown"))
     for job in paged(auditor, "jobs_at_work", grace_s=_seconds(auditor.settings.grace)):
         state = _state(auditor, job)
         if state in LIVE or not _is_still_at_work(auditor, job):
@@ -36,8 +39,13 @@ def _state(auditor: Auditor, job: dict[str, Any]) -> str:
     try:
         run: DagRun | None = auditor.airflow.dag_run(job["dag_id"] or "opname_posting", job["dag_run_id"])
     except (AirflowUnavailable, AirflowRefused) as error:
-        raise NotChecked(f"Airflow cannot be asked: {error}") from error
+        raise NotChecked(say("en", "audit_note.airflow_silent", why=_theirs(error))) from error
     return "tidak dikenal Airflow" if run is None else f"sudah {run.state}" if run.state not in LIVE else run.state
+
+
+def _theirs(error: Exception) -> dict[str, Any]:
+    """The words of a server, as they came."""
+    return {"message": str(error)[:MAX_THEIRS], "lang": "en"}
 
 
 def _is_still_at_work(auditor: Auditor, job: dict[str, Any]) -> bool:
@@ -70,12 +78,12 @@ def letters_lost(auditor: Auditor) -> Iterator[Finding]:
     """Fewer letters than marked documents: somebody purged the queue. Which ones are missing cannot be told without
     taking them out, and an audit takes nothing out."""
     if auditor.count_letters is None:
-        auditor.notes.append("letters in the broker were not counted: EVEREST_RABBIT_MANAGEMENT_URL is not set")
+        auditor.notes.append(say("en", "audit_note.broker_unknown"))
         return
     try:
         letters = auditor.count_letters()
     except EverestError as error:
-        raise NotChecked(f"the broker cannot say how many letters there are: {error.message}") from error
+        raise NotChecked(say("en", "audit_note.broker_silent", why=_theirs(error))) from error
     with auditor.open() as tx:
         owed = QUERIES.letters_owed(tx.conn, grace_s=_seconds(auditor.settings.grace))
     if letters + owed["di_jalan"] < owed["dokumen"]:

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from everest.audit.finding import POSTINGS, QUERIES, Auditor, Finding, finding, walked_rows
+from everest.words import say
 
 CLOSE = "period_close"
 
@@ -23,7 +24,7 @@ def entered_while_closed(auditor: Auditor) -> Iterator[Finding]:
     times = _times(history)
     unknown = sorted(closed - {periode for periode, _, until in times if until is None})
     if unknown:
-        auditor.notes.append(f"closed by another program, since when is not known: {', '.join(unknown)}")
+        auditor.notes.append(say("en", "audit_note.closed_elsewhere", months=", ".join(unknown)))
     if not times:
         return
     given = json.dumps(

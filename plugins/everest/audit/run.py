@@ -15,6 +15,7 @@ from everest.audit.settings import AuditSettings
 from everest.reconciler.management import Management
 from everest.store.database import last_insert_id
 from everest.store.unit_of_work import Database
+from everest.words import said_of, say
 from ingest_consumer.airflow_api import AirflowApi
 
 HTTP_TIMEOUT = timedelta(seconds=10)
@@ -98,11 +99,17 @@ def audit(auditor: Auditor, invariant: Invariant, actor: str, dag_run_id: str | 
         QUERIES.begin_run(tx.conn, invariant=invariant.key, actor=actor[:100], dag_run_id=dag_run_id, since_at=since)
         run_id = last_insert_id(tx.conn)
     try:
-        kept, found, not_checked = _collected(auditor, invariant)
+        kept, found, missed = _collected(auditor, invariant)
     except Exception as error:
-        _end(auditor, run_id, "NOT_CHECKED", note=f"{type(error).__name__}: {error}")
+        why = {"message": str(error)[: MAX_NOTE // 3], "lang": "en"}
+        _end(
+            auditor,
+            run_id,
+            "NOT_CHECKED",
+            note=_kept([say("en", "audit_note.failed", type=type(error).__name__, why=why)]),
+        )
         raise
-    is_whole = auditor.since is None and not_checked is None and found == len(kept)
+    is_whole = auditor.since is None and not missed and found == len(kept)
     with auditor.open() as tx:
         if kept:
             rows = [(one.key, one.pesan, json.dumps(dict(one.detail), ensure_ascii=False)) for one in kept]
@@ -115,13 +122,13 @@ def audit(auditor: Auditor, invariant: Invariant, actor: str, dag_run_id: str | 
             for row in QUERIES.standing(tx.conn, run_id=run_id, invariant=invariant.key)
         }
     notes = tuple(dict.fromkeys(auditor.notes))
+    not_checked = "; ".join(missed) or None
     report = Report(invariant, started_at, found, tuple(kept), new, resolved, not_checked, notes, standing)
-    note = "; ".join(filter(None, (not_checked, *report.notes)))
-    _end(auditor, run_id, report.outcome, found, new, resolved, note or None)
+    _end(auditor, run_id, report.outcome, found, new, resolved, _kept([*missed, *notes]))
     return report
 
 
-def _collected(auditor: Auditor, invariant: Invariant) -> tuple[list[Finding], int, str | None]:
+def _collected(auditor: Auditor, invariant: Invariant) -> tuple[list[Finding], int, list[str]]:
     """The findings that are kept, how many there are in all, and what could not be checked."""
     kept: dict[str, Finding] = {}
     found = 0
@@ -136,8 +143,15 @@ def _collected(auditor: Auditor, invariant: Invariant) -> tuple[list[Finding], i
                 if len(kept) < auditor.settings.stored:
                     kept[finding.key] = finding
         except NotChecked as reason:
-            not_checked.append(reason.message)
-    return list(kept.values()), found, "; ".join(not_checked) or None
+            not_checked.append(reason.args[0])
+    return list(kept.values()), found, not_checked
+
+
+def _kept(notes: list[str]) -> str | None:
+    """Notes as a row keeps them: as JSON, by which a page tells them in its reader's language; as one text where that
+    would be too long."""
+    told = json.dumps([said_of(note) or {"message": note} for note in notes], ensure_ascii=False) if notes else None
+    return told if told is None or len(told) <= MAX_NOTE else "; ".join(notes)
 
 
 def _end(

@@ -8,13 +8,14 @@ makes of them (ingest_consumer/broken_letters.py).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from everest.pages import broker, downloads, lists, params, store, view
+from everest.pages import broker, downloads, lists, params, store, telling, view
 from everest.pages.access import Permission
 from everest.pages.guard import GuardedRoute, form, needs, person
 from everest.store.database import load_queries
@@ -29,6 +30,15 @@ MAX_AT_ONCE = 200
 MAX_REASON = 500
 
 
+@dataclass(frozen=True)
+class Choice:
+    """A row as its box names it: number is what the form sends; is_open: whether it can still be chosen."""
+
+    number: int
+    name: str | int
+    is_open: bool = True
+
+
 @router.get("/dead-letters")
 @needs(Permission.READ)
 def dead_letters(request: Request) -> Response:
@@ -40,6 +50,11 @@ def dead_letters(request: Request) -> Response:
         after = params.number(request, "after", 0)
         broken = list(QUERIES.broken_letters(tx.conn, after_id=after, size=PAGE + 1))
         broken_total = int(QUERIES.count_broken_letters(tx.conn))
+    for row in rows:
+        row["choice"] = Choice(row["shadow_id"], row["nomer_nota"] or row["shadow_id"])
+    for row in broken:
+        row["choice"] = Choice(row["id"], row["letter"], is_open=row["dropped_at"] is None)
+        row["why"] = telling.decoded(row["reason"])
     queue = broker.look(request.app.state.settings.broker)
     return view.page(
         request,
@@ -50,6 +65,7 @@ def dead_letters(request: Request) -> Response:
         total=total,
         broken=broken[:PAGE],
         more_broken=broken[PAGE - 1]["id"] if len(broken) > PAGE else None,
+        broken_skipped=after > 0,
         broken_total=broken_total,
         in_queue=queue.letters if queue else None,
         query=request.query_params,
@@ -63,7 +79,18 @@ def letters_file(request: Request, form: downloads.Format) -> Response:
     nota = params.prefix(params.text(request, "nota"))
     with store.transaction(request) as tx:
         rows = list(QUERIES.page_of_letters(tx.conn, before_id=params.THE_END, nota=nota, size=lists.MAX_ROWS + 1))
-    return downloads.as_file(lists.letters(lists.bounded(rows)), form, view.language_of(request), "dead-letters")
+    language = view.language_of(request)
+    return downloads.as_file(lists.letters(lists.bounded(rows), language), form, language, "dead-letters")
+
+
+@router.get("/dead-letters/broken.{form}")
+@needs(Permission.READ)
+def broken_file(request: Request, form: downloads.Format) -> Response:
+    """All broken messages that lie in the queue, as far as they have a row."""
+    with store.transaction(request) as tx:
+        rows = list(QUERIES.broken_letters(tx.conn, after_id=0, size=lists.MAX_ROWS + 1))
+    language = view.language_of(request)
+    return downloads.as_file(lists.broken_letters(lists.bounded(rows), language), form, language, "broken-messages")
 
 
 @router.post("/dead-letters/replay")
@@ -134,6 +161,6 @@ def _each(request: Request, act: Callable[[Any, int], str]) -> Response:
                 named = QUERIES.named(tx.conn, shadow_id=shadow_id) or {"name": f"#{shadow_id}"}
                 outcome, words = act(tx.conn, shadow_id), None
         except RerunRefused as refusal:
-            outcome, words = "refused", refusal.message
+            outcome, words = "refused", telling.of_error(refusal)
         told.append({"shadow_id": shadow_id, **named, "outcome": outcome, "words": words})
     return view.page(request, "dead_letters_done.html", told=told)

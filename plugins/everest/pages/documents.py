@@ -125,7 +125,9 @@ def documents_file(request: Request, form: downloads.Format) -> Response:
     wanted |= narrowed_by(request, _stuck_before(request.app.state.settings))
     with store.transaction(request) as tx:
         rows = list(QUERIES.page_of_documents(tx.conn, before_id=params.THE_END, size=lists.MAX_ROWS + 1, **wanted))
-    return downloads.as_file(lists.documents(lists.bounded(rows)), form, view.language_of(request), "documents")
+    return downloads.as_file(
+        lists.documents(lists.bounded(rows), view.language_of(request)), form, view.language_of(request), "documents"
+    )
 
 
 @router.get("/documents/{shadow_id}")
@@ -241,6 +243,7 @@ def visible(tx: UnitOfWork, who: Person, shadow_id: int) -> dict[str, Any]:
         raise HTTPException(404, "missing")
     response = answer_in(row["response"])
     row["message"] = str(response.get("message") or row["error"] or "")
+    row["told"] = {**response, "message": row["message"]}
     row["problems"] = errors_in(response)
     row["facts"] = response
     return dict(row)

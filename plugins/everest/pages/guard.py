@@ -73,11 +73,11 @@ class GuardedRoute(APIRoute):
             except RequestValidationError:
                 return view.problem_page(request, 404, "missing")  # an address that is no address
             except RerunRefused as refusal:
-                return view.problem_page(request, 409, refusal.message)
+                return view.problem_page(request, 409, None, refusal=refusal)
             except EverestError as problem:
                 if problem.code >= 500:
                     return _unexpected(request, problem)
-                return view.problem_page(request, problem.code, problem.message)
+                return view.problem_page(request, problem.code, None, refusal=problem)
             except Exception as error:
                 return _unexpected(request, error)
             finally:
@@ -117,7 +117,7 @@ async def _admit(request: Request, permission: Permission) -> None:
         # A pasted count arrives in one field.
         fields = await request.form(max_files=1, max_fields=MAX_FIELDS, max_part_size=MAX_BODY_BYTES)
     except MultiPartException as flaw:
-        raise HTTPException(400, str(flaw)) from None
+        raise HTTPException(400, "form") from flaw
     request.state.form = fields
     if not tokens.is_signed(settings.secret, somebody, str(fields.get(TOKEN_FIELD, ""))):
         raise HTTPException(403, "token")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
@@ -38,12 +38,13 @@ Verdict = Literal["good", "unsure", "bad"]
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the page. key: its name and, with `_do`, what to do, in the catalogue. told: reasons as they come."""
+    """One line of the page. key: its name and, with `_do`, what to do, in the catalogue. told: reasons, each with
+    what it is about, as `telling.html` takes them."""
 
     key: str
     verdict: Verdict
     values: dict[str, Any]
-    told: tuple[str, ...] = ()
+    told: tuple[tuple[str, Any], ...] = ()
 
 
 @router.get("/health")
@@ -63,6 +64,8 @@ def health(request: Request) -> Response:
         standing = QUERIES.count_standing(tx.conn)
         stuck = DOCUMENTS.count_stuck(tx.conn, stuck_before=now - settings.stuck_after)
     queues = broker.look(settings.broker)
+    for audit in audits:
+        audit["notes"] = _notes(audit["note"])
     for beat in beats:
         beat["facts"] = json.loads(beat["detail"] or "{}")
     checks = [
@@ -103,7 +106,12 @@ def _process(name: str, beats: list[dict[str, Any]]) -> Check:
     ]
     if not alive:
         return Check(name, "bad", {"n": 0})
-    reasons = tuple(str(reason) for one in alive for reason in one["facts"].get("reasons", ()))
+    # a program of an earlier version tells its reasons in English alone
+    reasons = tuple(
+        (one["instance"], reason)
+        for one in alive
+        for reason in one["facts"].get("told") or _english(one["facts"].get("reasons") or ())
+    )
     is_ready = any(one["facts"].get("ready") for one in alive)
     return Check(name, "good" if is_ready else "bad", {"n": len(alive)}, () if is_ready else reasons[:5])
 
@@ -134,12 +142,25 @@ def _audit(audits: list[dict[str, Any]], standing: int, now: datetime, language:
     broken = [one["invariant"] for one in audits if _is_broken(one)]
     if standing or broken:
         told = ((BY_KEY[key].remedy_id if language == "id" else BY_KEY[key].remedy) for key in broken)
-        return Check("audit", "bad", values, tuple(f"{key}: {one}" for key, one in zip(broken, told, strict=True)))
+        return Check("audit", "bad", values, tuple(zip(broken, told, strict=True)))
     fresh = [one for one in audits if now - one["started_at"] < LATE_AUDIT]
     if len(fresh) < len(BY_KEY):
         return Check("audit_late", "unsure", values)
-    notes = tuple(f"{one['invariant']}: {one['note'] or ''}" for one in fresh if one["outcome"] == "NOT_CHECKED")
+    notes = tuple((one["invariant"], note) for one in fresh if one["outcome"] == "NOT_CHECKED" for note in one["notes"])
     return Check("audit_partly", "unsure", values, notes[:5]) if notes else Check("audit", "good", values)
+
+
+def _notes(note: str | None) -> list[Any]:
+    """What an audit left out, as `telling.html` takes it; of an earlier version one English text."""
+    try:
+        found = json.loads(note or "[]")
+    except ValueError:
+        found = None
+    return found if isinstance(found, list) else _english([note])
+
+
+def _english(texts: Iterable[Any]) -> list[Any]:
+    return [{"message": str(one), "lang": "en"} for one in texts]
 
 
 def _is_broken(audit: dict[str, Any]) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 
-from everest.pages import words
+from everest.pages import telling, words
 from everest.pages.words import Language
 from everest.reports.shape import Column, Filters, Kind, Report, ReportDefinition, Row, wib_of_utc
 
@@ -31,7 +31,7 @@ def _report(key: str, text: str, columns: tuple[Column, ...], rows: Iterator[Row
     return Report(definition, Filters(), rows)
 
 
-def documents(rows: Iterable[Mapping[str, Any]]) -> Report:
+def documents(rows: Iterable[Mapping[str, Any]], language: Language) -> Report:
     """The list of documents; instants are WIB."""
     columns = (
         _column("nomer_nota", "documents.nota", Kind.CODE),
@@ -58,7 +58,7 @@ def documents(rows: Iterable[Mapping[str, Any]]) -> Report:
             row["nilai"],
             row["baris_selisih"],
             row["error_code"],
-            row["message"],
+            telling.plain(language, row),
             row["transaksi_id"],
             row["shadow_id"],
         )
@@ -107,7 +107,7 @@ def _word(language: Language, section: str, value: str) -> str:
     return words.text(language, key) if words.has(key) else value
 
 
-def letters(rows: Iterable[Mapping[str, Any]]) -> Report:
+def letters(rows: Iterable[Mapping[str, Any]], language: Language) -> Report:
     """The dead letters; instants are WIB."""
     columns = (
         _column("nomer_nota", "documents.nota", Kind.CODE),
@@ -125,12 +125,40 @@ def letters(rows: Iterable[Mapping[str, Any]]) -> Report:
             wib_of_utc(row["dead_lettered_at"] or row["worker_at"]),
             row["attempts"],
             row["error_code"],
-            row["message"],
+            telling.plain(language, row),
             row["shadow_id"],
         )
         for row in rows
     )
     return _report("dead-letters", "nav.dead_letters", columns, told)
+
+
+def broken_letters(rows: Iterable[Mapping[str, Any]], language: Language) -> Report:
+    """The broken messages; instants are WIB, reasons are told in the page's language."""
+    columns = (
+        _column("surat", "letters.key", Kind.CODE),
+        _column("sejak_wib", "documents.since_wib", Kind.INSTANT),
+        _column("salinan", "letters.copies", Kind.INTEGER),
+        _column("alasan", "letters.reason", Kind.TEXT),
+        _column("asal", "letters.origin", Kind.TEXT),
+        _column("pesan", "letters.message", Kind.TEXT),
+        _column("byte", "letters.bytes", Kind.INTEGER),
+        _column("dibuang_oleh", "letters.dropped_by", Kind.TEXT),
+    )
+    told = (
+        (
+            row["letter"],
+            wib_of_utc(row["died_at"] or row["first_seen_at"]),
+            row["copies"],
+            telling.plain(language, telling.decoded(row["reason"])),
+            row["origin"],
+            row["body"],
+            row["body_bytes"],
+            row["dropped_by"],
+        )
+        for row in rows
+    )
+    return _report("broken-messages", "letters.broken_title", columns, told)
 
 
 def _number(value: Any) -> int | None:

@@ -13,7 +13,7 @@ from fastapi import Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from everest.pages import formats, tokens, words
+from everest.pages import formats, telling, tokens, words
 from everest.pages.access import Permission, Person
 from everest.pages.navigation import PAGES, PREFIX
 from everest.pages.words import Language
@@ -73,6 +73,7 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> R
             age=lambda span: formats.age(span, units),
             since=lambda instant: formats.age(_since(instant), units),
             notice=_notice(request, language),
+            tell=lambda kept, limit=formats.MAX_SHOWN: telling.html(language, kept, limit),
             **values,
         )
     )
@@ -90,12 +91,14 @@ def unchanged(stamp: str) -> Response:
     return Response(status_code=304, headers={"ETag": stamp, AS_OF: formats.wib(datetime.now(UTC))})
 
 
-def problem_page(request: Request, status: int, why: str, number: str | None = None) -> Response:
-    """What a browser is told when something is not as it should be: a sentence, and at most a number."""
-    key = f"problem.{why}" if words.has(f"problem.{why}") else f"problem.{status}"
-    told = None if words.has(f"problem.{why}") or status >= 500 else why
-    if not words.has(key):
-        key = "problem.other"
+def problem_page(
+    request: Request, status: int, why: str | None, number: str | None = None, refusal: Exception | None = None
+) -> Response:
+    """What a browser is told when something is not as it should be: a sentence, and at most a number. why: the key of
+    the sentence; None, or one that has none: that of the status. refusal: an error of ours that says more."""
+    keys = (f"problem.{why}", f"problem.{status}", "problem.other")
+    key = next(key for key in keys if words.has(key))
+    told = telling.of_error(refusal) if refusal is not None else None
     return page(request, "problem.html", status, code=status, title_key=key, told=told, number=number)
 
 

@@ -21,6 +21,7 @@ from everest.store.unit_of_work import UnitOfWork
 from everest.workflow import codec, control, deployment
 from everest.workflow.definition import Definition, WaitForSignals
 from everest.workflow.fields import Flaw, read
+from everest.words import say
 
 router = APIRouter(route_class=GuardedRoute)
 
@@ -200,7 +201,7 @@ def _act(request: Request, run_id: int, done: str, action: Act) -> Response:
     with store.transaction(request) as tx:
         run = tx.runs.get(run_id)
         if run is None:
-            raise DocumentMissing(f"alur kerja {run_id} tidak ada")
+            raise DocumentMissing(say("id", "engine.missing", run=run_id))
         action(tx, deployment.of_run(bootstrap.deployed, run), run_id, person(request).name)
     return view.back(request, f"/workflows/{run_id}", done)
 
@@ -214,7 +215,7 @@ def _signal_names(definition: Definition | None) -> list[str]:
 
 def _needed(definition: Definition | None) -> Definition:
     if definition is None:
-        raise Conflict("definisi alur kerja ini tidak terpasang di sini (EVEREST_WORKFLOWS)")
+        raise Conflict(say("id", "engine.not_deployed"))
     return definition
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from everest.errors import Conflict, DocumentRefused
+from everest.words import say
 from everest.workflow import codec, parking, pointer, questions, state
 from everest.workflow import definition as d
 from everest.workflow.checks import MAX_SIGNAL_NAME
@@ -32,7 +33,8 @@ def enter(tx: Transaction, definition: Definition, run: Run, step: d.WaitForSign
         )
         if step.correlation_key is not None:
             if run.state.get(step.correlation_key) is None:
-                raise DocumentRefused(f"step {step.name}: the state has no {step.correlation_key!r} to correlate by")
+                flaw = say("en", "engine.no_correlation", step=step.name, name=repr(step.correlation_key))
+                raise DocumentRefused(flaw)
             waiting["correlation"] = {"key": step.correlation_key, "value": run.state[step.correlation_key]}
         if step.kind == "signal":
             tx.runs.release_signals(run, step.name)
@@ -41,7 +43,8 @@ def enter(tx: Transaction, definition: Definition, run: Run, step: d.WaitForSign
             take(tx, run, step, waiting, signal)
     if "rejected" in waiting and step.kind == "approval":
         answer = waiting["rejected"]
-        raise DocumentRefused(f"ditolak oleh {answer['by']}: {answer['reason'] or 'tanpa alasan'}", code=REFUSED)
+        key, why = ("rejected", {"reason": answer["reason"]}) if answer["reason"] else ("rejected_silently", {})
+        raise DocumentRefused(say("id", f"engine.{key}", who=answer["by"], **why), code=REFUSED)
     if is_satisfied(step, waiting):
         return pointer.advance(tx, definition, run, step, token, _result(step, waiting))
     if parking.is_late(tx, waiting):
@@ -113,11 +116,9 @@ def deliver(
     """Stores a plain signal and gives it to the open wait, if that is missing it. Returns whether it woke the run. A
     failed run keeps it for its retry."""
     if run.status in ("completed", "cancelled"):
-        raise Conflict(f"workflow {run.id} is {run.status}; a signal would never be read")
+        raise Conflict(say("en", "engine.signal_unread", run=run.id, status=run.status))
     if not 0 < len(name) <= MAX_SIGNAL_NAME or len(correlation or "") > MAX_CORRELATION:
-        raise DocumentRefused(
-            f"a signal's name has 1 to {MAX_SIGNAL_NAME} characters, its correlation at most {MAX_CORRELATION}"
-        )
+        raise DocumentRefused(say("en", "engine.signal_length", name=MAX_SIGNAL_NAME, correlation=MAX_CORRELATION))
     signal_id = tx.runs.add_signal(run, name, payload, correlation, who, None)
     tx.runs.add_event(run, "signal", run.current_step, None, {"name": name, "by": who})
     step, waiting = awaited(definition, run)
@@ -142,21 +143,22 @@ def answer(
     person saw (`sequence`); Forbidden when this person may not answer it."""
     step, waiting = awaited(definition, run)
     if step is None or waiting is None or step.kind not in kinds:
-        raise Conflict(f"workflow {run.id} is {run.status} and waits for no {' or '.join(kinds)}")
+        asked = " or ".join(kinds)
+        raise Conflict(say("en", "engine.waits_for_none", run=run.id, status=run.status, kinds=asked))
     if sequence is not None and sequence != waiting["sequence"]:
-        raise Conflict(f"workflow {run.id} waits for something else by now (question {waiting['sequence']})")
+        raise Conflict(say("en", "engine.other_question", run=run.id, n=waiting["sequence"]))
     if is_satisfied(step, waiting):
-        raise Conflict(f"workflow {run.id} has its answer already")
+        raise Conflict(say("en", "engine.answered", run=run.id))
     questions.check_may_answer(waiting, who)
     if questions.is_asked_here(run) and parking.is_late(tx, waiting):
-        raise Conflict(f"workflow {run.id} waited until {parking.wib(waiting['until'])}; the question is closed")
+        raise Conflict(say("en", "engine.closed", run=run.id, until=parking.wib(waiting["until"])))
     name = step.names[0]
     if not _matches(step, waiting, Signal(0, name, payload, None, who, tx.now)):
         wanted = dict(step.match_payload or {})
         if step.correlation_key is not None:
             wanted[step.correlation_key] = waiting["correlation"]["value"]
         told = ", ".join(f"{key} = {value}" for key, value in wanted.items())
-        raise Conflict(f"workflow {run.id} waits for an answer whose payload has {told}")
+        raise Conflict(say("en", "engine.payload_differs", run=run.id, told=told))
     signal_id = tx.runs.add_signal(run, name, payload, None, who, waiting["sequence"])
     tx.runs.consume_signal(run, signal_id, step.name)
     said = {"payload": payload, "by": who, "at": tx.now, "reason": reason}

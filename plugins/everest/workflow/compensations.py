@@ -101,7 +101,7 @@ def _note_failure(
         held = tx.runs.next_compensation(run_id)
         if held is None or not _is_same(held, todo):
             return "busy"  # whoever took it after our rollback says how it ended
-        tx.runs.finish_compensation(held.id, "failed", {"code": code, "message": message})
+        tx.runs.finish_compensation(held.id, "failed", {"code": code, "message": message, **endings.known_as(error)})
         if held.attempts + 1 < max_attempts:
             return "failed"
         run.compensation = "failed"

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from everest.errors import Conflict, EverestError
+from everest.words import say
 from everest.workflow import answers, codec, endings, family, parking, pointer, starts, state, waits
 from everest.workflow.compensations import compensate_all, compensate_next
 from everest.workflow.definition import Definition
@@ -55,8 +56,8 @@ def dispatch(
             raise
         run = tx.runs.lock(held)
         if codec.canonical(run.payload) != codec.canonical(payload):
-            text = f"key {key} of workflow {definition.name} belongs to run {held}, which has another payload"
-            raise Conflict(text) from None
+            taken = say("en", "engine.other_payload", name=key, workflow=definition.name, run=held)
+            raise Conflict(taken) from None
         return Dispatched(run.id, pointer.carrier(run), run.dag_run_id)
     tx.runs.audit(actor, "dispatch", tx.runs.lock(sent.workflow_id), None, None)
     return sent
@@ -68,7 +69,7 @@ def pause(
     """The step at work finishes and commits; nothing further starts. Raises Conflict that names another status."""
     run = tx.runs.lock(run_id)
     if run.status not in ("running", *WAITING):
-        raise Conflict(f"workflow {run_id} is {run.status}; only a running or waiting one can be paused")
+        raise Conflict(say("en", "engine.not_pausable", run=run_id, status=run.status))
     run.paused_status, run.paused_at = run.status, tx.now
     run.status = "paused"
     tx.runs.unsend(run)  # before the shadow row: the relay takes its locks in this order
@@ -88,7 +89,7 @@ def resume(tx: Transaction, definition: Definition, run_id: int, actor: str = SY
     """Goes on at the pointer; a step that is still at work goes on by itself, and is not started twice."""
     run = tx.runs.lock(run_id)
     if run.status != "paused":
-        raise Conflict(f"workflow {run_id} is {run.status}, not paused")
+        raise Conflict(say("en", "engine.not_paused", run=run_id, status=run.status))
     tx.runs.unsend(run)
     shadow = tx.runs.shadow(pointer.carrier(run), lock=True)
     run.status, run.paused_status = run.paused_status or "running", None
@@ -117,9 +118,9 @@ def retry(
     compensated."""
     run = tx.runs.lock(run_id)
     if run.status != "failed":
-        raise Conflict(f"workflow {run_id} is {run.status}, only a failed one can be tried again")
+        raise Conflict(say("en", "engine.not_failed", run=run_id, status=run.status))
     if run.compensation is not None:
-        raise Conflict(f"workflow {run_id} has already been compensated: start a new one")
+        raise Conflict(say("en", "engine.compensated", run=run_id))
     return tx.runs.rerun(pointer.carrier(run), actor, reason)
 
 
@@ -130,7 +131,7 @@ def cancel(
     (`compensate_all`, or the reconciler). Without a definition (it is not deployed any more) there is no on_cancel."""
     run, nested, waiters = family.lock_family(tx, run_id)
     if run.status in FINAL:
-        raise Conflict(f"workflow {run_id} is {run.status}")
+        raise Conflict(say("en", "engine.final", run=run_id, status=run.status))
     known = {one.name: one for one in ((definition, *definition.children()) if definition else ())}
     for one in [run, *nested]:
         if one.status not in FINAL:
@@ -215,9 +216,9 @@ def compensate(tx: Transaction, definition: Definition | None, run_id: int, acto
     """By hand: a failed compensation is due again."""
     run = tx.runs.lock(run_id)
     if run.compensation is None:
-        raise Conflict(f"workflow {run_id} is {run.status} and has nothing to compensate")
+        raise Conflict(say("en", "engine.nothing_to_compensate", run=run_id, status=run.status))
     if run.compensation == "done":
-        raise Conflict(f"workflow {run_id} is compensated already")
+        raise Conflict(say("en", "engine.compensated_already", run=run_id))
     run.compensation = "pending"
     tx.runs.save(run)
     tx.runs.audit(actor, "compensate", run, None, None)
@@ -229,7 +230,7 @@ def expire(tx: Transaction, definition: Definition | None, run_id: int) -> bool:
     run, waiters = family.lock_with_waiters(tx, run_id)
     if run.deadline_at is None or tx.now < run.deadline_at or run.status not in ("running", *WAITING):
         return False
-    late = EverestError(f"alur kerja melewati tenggat {run.deadline_at:%Y-%m-%d %H:%M:%S} UTC")
+    late = EverestError(say("id", "engine.deadline", at=f"{run.deadline_at:%Y-%m-%d %H:%M:%S}"))
     late.code = 504
     endings.fail_run(tx, definition, run, late, None)
     if definition is not None and definition.options.on_deadline is not None:

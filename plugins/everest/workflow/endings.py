@@ -6,6 +6,7 @@ here, too: its code, a sentence, the problems by line; never a trace with values
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import traceback
@@ -13,7 +14,15 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
 
-from everest.errors import DocumentRefused, EverestError, HandlerHangs, TransientDatabaseError, problems_json
+from everest.errors import (
+    DatabaseError,
+    DocumentRefused,
+    EverestError,
+    HandlerHangs,
+    TransientDatabaseError,
+    problems_json,
+)
+from everest.words import said_of, say
 from everest.workflow import family, patience, pointer, state
 from everest.workflow.definition import Definition
 from everest.workflow.handlers import dotted_name
@@ -27,6 +36,10 @@ MESSAGE_MAX = 2_000
 """Characters of an error's own sentence; a bug may quote anything."""
 SUMMARY_MAX = 15_000
 """Characters of the column `error`, a TEXT of 65,535 bytes."""
+SAID_MAX = 8_000
+"""Characters of what a sentence of ours keeps of itself, as JSON."""
+WHY_MAX = 500
+"""Of the words of whoever raised an error, inside such a sentence."""
 TRACE_FRAMES = 12
 _CREDENTIALS = re.compile(r"(?<=://)[^/\s@]+@")
 
@@ -42,7 +55,7 @@ def fail_run(
     """Run, step and shadow rows say FAILED with the reasons. The caller holds the run's lock. undoes: whether a
     definition that says so has the run's steps undone by this failure."""
     code, message, problems = describe(error)
-    detail = {"status": "error", "code": code, "message": message, "errors": problems}
+    detail = {"status": "error", "code": code, "message": message, "errors": problems, **known_as(error)}
     if undoes and definition is not None and definition.options.compensate_on_failure:
         _owe_compensations(tx, run)
         if run.compensation == "pending":
@@ -80,7 +93,7 @@ def guarded(tx: Transaction, run: Run, kind: str, handler: Callable[[], Any]) ->
         if isinstance(trouble, HandlerHangs) and not patience.is_left_out():
             raise
         log.exception("%s failed; the end is recorded without it", what)
-        told = {"error": describe(trouble)[1]}
+        told = {"error": describe(trouble)[1], **known_as(trouble)}
         tx.runs.add_event(run, f"{kind}_handler_failed", run.current_step, run.failed_attempt, told)
 
 
@@ -130,13 +143,40 @@ def describe(error: Exception) -> tuple[int, str, list[dict[str, Any]]]:
     return 500, _writable(f"kesalahan program: {type(error).__name__}: {error}"), []
 
 
+def known_as(error: Exception) -> dict[str, Any]:
+    """{"said": ...}, by which pages tell the error in their reader's language; empty where a handler spoke in words of
+    its own. Bugs and the database's refusals have their class's sentence, with the words of whoever raised them."""
+    if isinstance(error, DatabaseError):
+        message: Any = say("id", "engine.database", number=error.number, why=_theirs(error.message))
+    elif isinstance(error, EverestError):
+        message = error.args[0]
+    else:
+        message = say("id", "engine.bug", type=type(error).__name__, why=_theirs(str(error)))
+    said = said_of(message)
+    kept = {"said": _clean({name: said[name] for name in ("key", "values")})} if said else {}
+    return kept if len(json.dumps(kept)) <= SAID_MAX else {}
+
+
+def _theirs(text: str) -> dict[str, Any]:
+    return {"message": _writable(text)[:WHY_MAX], "lang": "en"}
+
+
+def _clean(value: Any) -> Any:
+    """As a row may hold it, whatever an error was given to say."""
+    if isinstance(value, dict):
+        return {str(name): _clean(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean(one) for one in value]
+    return value if value is None or isinstance(value, bool | int) else _writable(str(value))
+
+
 def diagnosis(error: Exception) -> dict[str, Any]:
     """What a run's history keeps of an error: class, sentence and where it was raised. Names of files and functions
     only: lines of code and values may hold secrets."""
     code, message, _ = describe(error)
     frames = traceback.StackSummary.extract(traceback.walk_tb(error.__traceback__), lookup_lines=False)
     where = [f"{PurePath(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames[-TRACE_FRAMES:]]
-    return {"code": code, "message": message, "type": type(error).__name__, "trace": where}
+    return {"code": code, "message": message, "type": type(error).__name__, "trace": where, **known_as(error)}
 
 
 def _writable(text: str) -> str:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from everest.errors import Conflict, DocumentMissing, GaveUp
+from everest.words import say
 from everest.workflow import answers, codec, endings, family, fanout, pointer, questions, starts, state, waits
 from everest.workflow import definition as d
 from everest.workflow.definition import Definition, Step
@@ -161,7 +162,7 @@ def _repeat(run: Run, definition: Definition, step: d.Repeat) -> dict[str, Any]:
         return {}
     used = loops.get(step.name, 0) + 1
     if step.max_iterations is not None and used > step.max_iterations:
-        raise Conflict(f"langkah {step.name} sudah mengulang {step.max_iterations} kali dan syaratnya belum terpenuhi")
+        raise Conflict(say("id", "engine.loop", step=step.name, n=step.max_iterations))
     loops[step.name] = used
     return {NEXT_STEP: step.target}
 
@@ -276,7 +277,7 @@ def recover(tx: Transaction, definition: Definition | None, run: Run, limit: int
     The caller holds the run's lock and has seen under it that nothing was committed since it looked at Airflow.
     """
     if run.recovered >= limit:
-        text = f"menyerah setelah {run.recovered} kali dimulai ulang otomatis; terakhir: {reason}"
+        text = say("id", "engine.gave_up", n=run.recovered, why=reason)
         fail_run(tx, definition, run, GaveUp(text), None)
         return False
     run.recovered += 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from everest.errors import Conflict
+from everest.words import say
 from everest.workflow import clears, codec, deployment, fanout, pointer, questions
 from everest.workflow import definition as d
 from everest.workflow.definition import Definition
@@ -95,10 +96,8 @@ def _other_definition(
         run.dag_id = older.dag_id
         announce_next(tx, run)
         return Leave(f"version {run.version} goes on in DAG {run.dag_id}")
-    text = (
-        f"workflow {run.id} began with another definition of {run.workflow} (version {run.version}) than the one that"
-        f" is deployed (version {definition.version}); deploy that version beside it, or cancel the workflow"
-    )
+    versions = {"began": run.version, "deployed": definition.version}
+    text = say("en", "engine.other_definition", run=run.id, workflow=run.workflow, **versions)
     clears.note(run, ticket.clears)
     fail_run(tx, definition, run, Conflict(text), None, undoes=False)
     return Leave(text)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from everest.errors import DocumentRefused, EverestError
+from everest.words import say
 from everest.workflow import definition as d
 from everest.workflow import endings, pointer, questions, state
 from everest.workflow.definition import Definition
@@ -50,7 +51,7 @@ def settle_branch(
     questions.refuse(step.name, output, f"branch {token.branch}")
     for control in (NEXT_STEP, RESPONSE):
         if (output or {}).get(control) is not None:  # which branch commits last is chance
-            text = f"step {step.name}: branch {token.branch} returns {control}; a step behind the group may"
+            text = say("en", "engine.branch_controls", step=step.name, branch=token.branch, name=control)
             raise DocumentRefused(text, code=500)
     public = state.public_part(output or {})
     others = [one for one in tx.runs.branches(run.id, step.name, run.visit) if one.branch not in ("", token.branch)]
@@ -60,7 +61,8 @@ def settle_branch(
             shared = sorted(public.keys() & (other.output or {}).keys())
             if shared:
                 names = " and ".join(sorted((token.branch, other.branch)))
-                raise DocumentRefused(f"step {step.name}: branches {names} both return {', '.join(shared)}", code=500)
+                text = say("en", "engine.branches_share", step=step.name, names=names, keys=", ".join(shared))
+                raise DocumentRefused(text, code=500)
     state.merge(run, definition, public)
     tx.runs.finish_step(run, step.name, token.branch, "completed", public, None)
     tx.runs.add_event(run, "branch_completed", step.name, token.attempt, {"branch": token.branch})
@@ -93,11 +95,12 @@ def expand(tx: Transaction, definition: Definition, run: Run, step: d.ForEach, t
     if not tx.runs.has_items(run, step.name):
         items = run.state.get(step.items_key)
         if not isinstance(items, list):
-            raise DocumentRefused(f"step {step.name}: state[{step.items_key!r}] is {type(items).__name__}, not a list")
+            found = {"name": repr(step.items_key), "type": type(items).__name__}
+            raise DocumentRefused(say("en", "engine.not_a_list", step=step.name, **found))
         if not items and step.mode != "all":
-            raise DocumentRefused(f"step {step.name}: no items, and mode {step.mode} needs at least one")
+            raise DocumentRefused(say("en", "engine.no_items", step=step.name, mode=step.mode))
         if step.quorum is not None and step.quorum > len(items):
-            raise DocumentRefused(f"step {step.name}: a quorum of {step.quorum} of {len(items)} items")
+            raise DocumentRefused(say("en", "engine.quorum", step=step.name, needed=step.quorum, n=len(items)))
         state.count(run, definition, "for_each_items", len(items))
         tx.runs.add_items(run, step.name, items)
         tx.runs.add_event(run, "expanded", step.name, token.attempt, {"items": len(items)})
@@ -177,7 +180,7 @@ def fail_item(
 ) -> ItemFailed | None:
     """Puts the item back for another try, or records its failure. Returns an error when the whole step has failed."""
     told = endings.diagnosis(error)
-    detail = {key: told[key] for key in ("code", "message", "type")}
+    detail: dict[str, Any] = {name: value for name, value in told.items() if name != "trace"}
     permanent = isinstance(error, EverestError) and not error.retryable
     is_last = permanent or tries >= definition.options.max_attempts
     status = "failed" if is_last else "pending"
@@ -190,7 +193,7 @@ def fail_item(
     counts = tx.runs.count_items(run, step.name)
     if counts.total - counts.failed >= _needed(step, counts):
         return None
-    failure = ItemFailed(f"langkah {step.name}: item {claimed.index} gagal: {told['message']}")
+    failure = ItemFailed(say("id", "engine.item_failed", step=step.name, n=claimed.index, why=detail))
     failure.code = told["code"]
     return failure
 

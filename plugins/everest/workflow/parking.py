@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from everest.errors import WaitTimeout
+from everest.words import say
 from everest.workflow import clock, pointer
 from everest.workflow import definition as d
 from everest.workflow.definition import Step
@@ -92,7 +93,7 @@ def is_late(tx: Transaction, waiting: dict[str, Any]) -> bool:
 def late(step: d.WaitForSignals | d.WaitForWorkflows, what: str) -> dict[str, Any]:
     """What the step gives when its time is over. Raises WaitTimeout where it says nothing."""
     if step.on_timeout is None:
-        raise WaitTimeout(f"langkah {step.name}: {what} tidak datang dalam {step.timeout}")
+        raise WaitTimeout(say("id", "engine.wait_late", step=step.name, what=what, limit=str(step.timeout)))
     return dict(step.on_timeout)
 
 

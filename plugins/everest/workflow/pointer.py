@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from everest.errors import DefinitionError, DocumentRefused
+from everest.words import say
 from everest.workflow import clears, clock, questions, state
 from everest.workflow.definition import Definition, Step
 from everest.workflow.handlers import NEXT_STEP, RESPONSE, dotted_name
@@ -105,7 +106,8 @@ def _following(definition: Definition, step: str, position: int, target: Any) ->
     try:
         return definition.index(target)
     except DefinitionError:
-        raise DocumentRefused(f"step {step} asks for _next_step {target!r}, which does not exist", code=500) from None
+        text = say("en", "engine.no_such_step", step=step, name=repr(target))
+        raise DocumentRefused(text, code=500) from None
 
 
 def _tell_completed(tx: Transaction, run: Run, response: dict[str, Any] | None) -> Leave:

@@ -14,6 +14,7 @@ from typing import Any
 
 from everest import people
 from everest.errors import DocumentRefused, Forbidden, Problem, problems_json
+from everest.words import say
 from everest.workflow import definition as d
 from everest.workflow.handlers import WAIT_FOR_DECISION
 from everest.workflow.records import Run
@@ -73,7 +74,8 @@ class Question:
             return None
         if len(output) > 1:
             others = ", ".join(sorted(output.keys() - {WAIT_FOR_DECISION}))
-            raise DocumentRefused(f"step {step} asks for a decision and returns {others} as well", code=500)
+            text = say("en", "engine.question_and_values", step=step, keys=others)
+            raise DocumentRefused(text, code=500)
         told = output[WAIT_FOR_DECISION]
         try:
             limit = None if told["timeout_s"] is None else timedelta(seconds=told["timeout_s"])
@@ -86,13 +88,14 @@ class Question:
                 dict(told["details"]),
             )
         except (KeyError, TypeError):
-            raise DocumentRefused(f"step {step}: build {WAIT_FOR_DECISION} with ask_decision", code=500) from None
+            text = say("en", "engine.question_by_hand", step=step, name=WAIT_FOR_DECISION)
+            raise DocumentRefused(text, code=500) from None
 
 
 def refuse(step: str, output: dict[str, Any] | None, who: str) -> None:
     """Only a plain step can wait. Raises DocumentRefused that names the step when this output asks."""
     if output and WAIT_FOR_DECISION in output:
-        raise DocumentRefused(f"step {step}: {who} cannot ask for a decision, only a plain step can", code=500)
+        raise DocumentRefused(say("en", "engine.cannot_ask", step=step, who=who), code=500)
 
 
 def is_asked_here(run: Run) -> bool:
@@ -139,4 +142,4 @@ def is_overtaken(run: Run, token: Token) -> bool:
 def check_may_answer(waiting: dict[str, Any], who: str) -> None:
     """Raises Forbidden."""
     if people.is_among(who, waiting.get("not_by", ())):
-        raise Forbidden(f"{who} tidak boleh memutuskan ini; orang lain yang harus memutuskan")
+        raise Forbidden(say("id", "engine.not_yours", who=who))

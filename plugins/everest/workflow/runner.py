@@ -13,6 +13,7 @@ from itertools import zip_longest
 from typing import Any
 
 from everest.errors import Conflict, EverestError, StepTimeout
+from everest.words import say
 from everest.workflow import again, deployment, engine, state
 from everest.workflow import definition as d
 from everest.workflow.definition import Definition, Step
@@ -90,7 +91,7 @@ def _tried(one: _Try, is_last_try: bool, timeout_error: type[BaseException]) -> 
         log.warning("step %s: %s", step.name, fenced.message)
         raise
     except timeout_error as error:
-        late = StepTimeout(f"langkah {step.name} melewati batas waktu {step.timeout or ''}".rstrip())
+        late = StepTimeout(say("id", "engine.timeout", step=step.name, limit=str(step.timeout or "–")))
         one.record(late, is_last_try)
         raise late from error
     except Exception as error:
@@ -258,7 +259,7 @@ def run_to_end(definition: Definition, ticket: Ticket, open_transaction: Transac
         if following is None:
             return result.reason if isinstance(result, Leave) else "done"
         ticket = following
-    raise Conflict(f"{definition.name} went back {MAX_PASSES} times; the document is being changed while it is posted")
+    raise Conflict(say("en", "engine.passes", workflow=definition.name, n=MAX_PASSES))
 
 
 def _next_pass(definition: Definition, ticket: Ticket, open_transaction: TransactionFactory) -> Ticket | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from everest.errors import Conflict, DocumentRefused
+from everest.words import say
 from everest.workflow import clock, codec, state
 from everest.workflow import definition as d
 from everest.workflow.definition import PRIORITY_WEIGHT, Definition
@@ -70,7 +71,7 @@ def dispatch(
             f"key {key!r} has the form run:step:visit, which is kept for the runs that a step begins; choose another"
         )
     if key is not None and tx.runs.find(definition.name, key) is not None:
-        raise Conflict(f"workflow {definition.name} with key {key} exists already")
+        raise Conflict(say("en", "engine.key_taken", workflow=definition.name, name=key))
     return send(tx, definition, new_run(definition, payload, key), transaksi_id, nomer_nota)
 
 
@@ -79,12 +80,13 @@ def send(
 ) -> Dispatched:
     for what, text in (("key", run.idempotency_key), ("group", run.group_key)):
         if text is not None and not 0 < len(text) <= MAX_KEY:
-            raise DocumentRefused(f"workflow {run.workflow}: a {what} has 1 to {MAX_KEY} characters, not {len(text)}")
+            flaw = say("en", "engine.key_length", workflow=run.workflow, what=what, most=MAX_KEY, n=len(text))
+            raise DocumentRefused(flaw)
     clock.start(run, definition.options.must_complete_within, tx.now)
     run.id = tx.runs.insert(run)
     if tx.runs.lock(run.id).carrier_shadow_id is not None:
         # Another transaction took the key after we had looked.
-        raise Conflict(f"workflow {run.workflow} with key {run.idempotency_key} exists already")
+        raise Conflict(say("en", "engine.key_taken", workflow=run.workflow, name=run.idempotency_key))
     run.carrier_shadow_id = tx.runs.insert_shadow(run, transaksi_id, nomer_nota, codec.dumps(run.payload))
     run.dag_run_id = tx.runs.dag_run_id(run)
     tx.runs.save(run)
@@ -122,7 +124,8 @@ def hand_off(tx: Transaction, definition: Definition, run: Run, step: d.StartWor
     """One independent workflow per item, all in this transaction; returns the step's output."""
     items = run.state.get(step.items_key)
     if not isinstance(items, list):
-        raise DocumentRefused(f"step {step.name}: state[{step.items_key!r}] is {type(items).__name__}, not a list")
+        found = {"name": repr(step.items_key), "type": type(items).__name__}
+        raise DocumentRefused(say("en", "engine.not_a_list", step=step.name, **found))
     state.count(run, definition, "started_workflows", len(items))
     inherited = state.public_part(run.state) if step.inherit_state else {}
     group = None if step.group_key is None else str(run.state.get(step.group_key, step.group_key))

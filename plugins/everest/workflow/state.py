@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from everest.words import say
 from everest.workflow import codec
 from everest.workflow.definition import Definition, Repeat
 from everest.workflow.records import Run
@@ -41,23 +42,21 @@ def count(run: Run, definition: Definition, what: str, more: int) -> None:
     run.counters[what] = used
     allowed = getattr(definition.options, f"max_{what}")
     if allowed is not None and used > allowed:
-        raise BudgetExceeded(f"workflow {run.workflow}: {what} used {used}, max_{what} allows {allowed}")
+        told = {"workflow": run.workflow, "name": what, "used": used, "most": allowed}
+        raise BudgetExceeded(say("en", "engine.budget", **told))
 
 
 def check_budgets(run: Run, definition: Definition) -> None:
     """After a step's merge. Raises BudgetExceeded: the step is rolled back, the run fails, nobody tries again."""
     options = definition.options
     if options.max_transitions is not None and run.transitions > options.max_transitions:
-        raise BudgetExceeded(
-            f"workflow {run.workflow}: {run.transitions} steps completed,"
-            f" max_transitions allows {options.max_transitions}"
-        )
+        told = {"workflow": run.workflow, "used": run.transitions, "most": options.max_transitions}
+        raise BudgetExceeded(say("en", "engine.transitions", **told))
     if options.max_state_bytes is not None:
         size = len(codec.dumps(run.state).encode())
         if size > options.max_state_bytes:
-            raise BudgetExceeded(
-                f"workflow {run.workflow}: the state has {size} bytes, max_state_bytes allows {options.max_state_bytes}"
-            )
+            told = {"workflow": run.workflow, "used": size, "most": options.max_state_bytes}
+            raise BudgetExceeded(say("en", "engine.state_bytes", **told))
 
 
 def forget_left_loops(run: Run, definition: Definition, pointer: int) -> None:

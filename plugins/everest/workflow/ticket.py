@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from everest.errors import DocumentRefused, EverestError
+from everest.words import say
 from everest.workflow.records import Run
 
 
@@ -30,9 +31,7 @@ class Ticket:
             shadow_id, n = int(conf["shadow_id"]), int(conf.get("n", 1))
             return cls(dag_run_id=dag_run_id, shadow_id=shadow_id, n=n, clears=clears, **ids)
         except (KeyError, TypeError, ValueError):
-            raise DocumentRefused(
-                f"DAG run {dag_run_id} carries no shadow_id; jobs start through the queue, not by hand", code=404
-            ) from None
+            raise DocumentRefused(say("en", "engine.by_hand", run=dag_run_id), code=404) from None
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from everest.errors import DocumentRefused, WaitTimeout
+from everest.words import say
 from everest.workflow import answers, parking, pointer, starts, state
 from everest.workflow import definition as d
 from everest.workflow.definition import Definition, Step
@@ -92,13 +93,13 @@ def _sources(tx: Transaction, run: Run, step: d.WaitForWorkflows) -> list[int]:
         return tx.runs.group(str(run.state.get(source, source)))
     if isinstance(source, str):
         if source not in run.state:
-            raise DocumentRefused(f"step {step.name}: the state has no {source!r} with workflow ids")
+            raise DocumentRefused(say("en", "engine.no_ids", step=step.name, name=repr(source)))
         source = run.state[source]
     ids = [source] if isinstance(source, int) else list(source) if isinstance(source, list | tuple) else None
     if ids is None or any(isinstance(one, bool) or not isinstance(one, int) for one in ids):
-        raise DocumentRefused(f"step {step.name}: {source!r} is no workflow id and no list of them")
+        raise DocumentRefused(say("en", "engine.not_ids", step=step.name, name=repr(source)))
     if not step.many and len(set(ids)) != 1:
-        raise DocumentRefused(f"step {step.name}: {source!r} names {len(set(ids))} workflows; it waits for one")
+        raise DocumentRefused(say("en", "engine.not_one", step=step.name, name=repr(source), n=len(set(ids))))
     return sorted(set(ids))
 
 
@@ -107,7 +108,7 @@ def _refuse_ring(tx: Transaction, run: Run, ids: list[int]) -> None:
     front = set(ids)
     while front:
         if run.id in front:
-            raise DocumentRefused(f"workflow {run.id} would wait for itself, directly or in a ring")
+            raise DocumentRefused(say("en", "engine.ring", run=run.id))
         seen |= front
         front = {one for waited in tx.runs.waits_on(front).values() for one in waited} - seen
 
@@ -124,17 +125,17 @@ class _Verdict:
 def _verdict(tx: Transaction, waiting: dict[str, Any]) -> _Verdict:
     """Raises DocumentRefused when the wait can never be satisfied. One look at all of them, without their states: it is
     asked again whenever one of them ends."""
-    where, mode = f"langkah {waiting['step']}", waiting["mode"]
+    step, mode = waiting["step"], waiting["mode"]
     present = tx.runs.ends(waiting["ids"])
     gone = sorted(set(waiting["ids"]) - {one.id for one in present})
     if gone:
-        raise DocumentRefused(f"{where}: alur kerja {', '.join(map(str, gone))} tidak ada", code=404)
+        raise DocumentRefused(say("id", "engine.awaited_gone", step=step, ids=", ".join(map(str, gone))), code=404)
     completed = sorted((one for one in present if one.status == "completed"), key=lambda one: (one.finished_at, one.id))
     lost = [one for one in present if one.status in ("failed", "cancelled")]
     needed = {"all": len(present), "any": 1, "quorum": waiting["quorum"] or 1}[mode]
     if len(present) - len(lost) < needed:
         reasons = [f"{one.id} {one.status}" for one in lost] or [f"hanya {len(present)} alur kerja, perlu {needed}"]
-        raise DocumentRefused(f"{where} tidak bisa terpenuhi: {', '.join(reasons)}", code=409)
+        raise DocumentRefused(say("id", "engine.not_satisfiable", step=step, reasons=", ".join(reasons)), code=409)
     chosen = completed[:1] if mode == "any" else completed
     remaining = [one.id for one in present if one.status not in ("completed", "failed", "cancelled")]
     return _Verdict([one.id for one in chosen], remaining, len(completed) >= needed)
@@ -170,17 +171,20 @@ def _nested(tx: Transaction, definition: Definition, run: Run, step: d.RunWorkfl
         tx.runs.add_dependencies(run, step.name, [child_id])
     child = tx.runs.get(child_id)
     if child is None:
-        raise DocumentRefused(f"step {step.name}: nested workflow {child_id} does not exist", code=404)
+        raise DocumentRefused(say("en", "engine.nested_gone", step=step.name, run=child_id), code=404)
     if child.status == "completed":
         return pointer.advance(tx, definition, run, step, token, state.public_part(child.state))
     if child.status in ("failed", "cancelled"):
-        why = (child.error or {}).get("message", child.status)
-        raise DocumentRefused(f"alur kerja {child_id} ({step.workflow.name}) {child.status}: {why}", code=409)
+        why = {"message": child.status, **(child.error or {})}
+        raise DocumentRefused(
+            say("id", "engine.nested_ended", run=child_id, workflow=step.workflow.name, status=child.status, why=why),
+            code=409,
+        )
     waiting = parking.open_wait(run, step) or parking.begin(
         tx, run, step, "child", ids=[child_id], remaining=[child_id]
     )
     if parking.is_late(tx, waiting):
-        raise WaitTimeout(f"langkah {step.name}: alur kerja {child_id} tidak selesai dalam {step.timeout}")
+        raise WaitTimeout(say("id", "engine.nested_late", step=step.name, run=child_id, limit=str(step.timeout)))
     return parking.park(
         tx, run, step, "waiting_for_workflows", waiting, f"menunggu alur kerja {child_id}", waiting["until"]
     )

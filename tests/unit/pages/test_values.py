@@ -24,7 +24,7 @@ from everest.store import workflow_views
 from everest.workflow.definition import SignalKind, Step
 from everest.workflow.fields import Flaw
 from everest.workflow.records import RunStatus
-from ingest_consumer import vitals
+from ingest_consumer import message, vitals
 
 ROOT = Path(__file__).resolve().parents[3]
 SCHEMA = (ROOT / "sql" / "schema.sql").read_text(encoding="utf-8")
@@ -93,6 +93,12 @@ def checks() -> set[str]:
     return {f"{key}{part}" for key in keys for part in ("", "_is", "_do")}
 
 
+def keys_of(section: str, files: Iterable[Path]) -> set[str]:
+    """What `say` and `Reason.of` name of a section."""
+    keys = said(files, ("say",), 1) | said(files, ("of",), 0)
+    return {key.partition(".")[2] for key in keys if key.startswith(f"{section}.")}
+
+
 VALUES = {
     "status": checked("ck_shadow_worker_status") | {"DRAFT"},  # before it has a job
     "run": set(get_args(RunStatus)),
@@ -128,6 +134,12 @@ VALUES = {
     "letters": {"replayed", "dropped", "not_failed", "refused", "dropped_broken", "broken_gone"},
     "submit": said([view.HERE / "submit.py"], ("_page",), None, "why"),
     "unit": {"second", "minute", "hour", "day"},
+    "vitals": {"new", "late", *(kind.lower() for kind in vitals.HOLDS_UP)},
+    "broken": keys_of("broken", CONSUMER) | said([ROOT / "ingest_consumer/message.py"], ("_Wrong",), 0),
+    "rerun": said(CONSUMER, ("_refused",), 0),
+    "engine": keys_of("engine", MODULES) | {"rejected", "rejected_silently"},
+    "audit_note": keys_of("audit_note", MODULES),
+    "json_kind": {message._json_kind(value) for value in ([], "", True, None, 1)},
 }
 """What the second half of a key can be, by its first half."""
 

@@ -1,0 +1,82 @@
+"""Sentences that rows keep (why something failed, or was not looked at), in the language of whoever reads them.
+
+What is ours is said anew from its key and its holes (`everest.words.say`). What anybody else said stands as it was
+said, marked with its language: Indonesian, which is what handlers and the domain speak, unless it says otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from everest.pages import formats, words
+from everest.pages.words import Language, said_of
+from ingest_consumer.errors import Reason
+
+MAX_DEPTH = 5
+"""Of failures inside failures: a nested run's, of a nested run's."""
+_SECTIONS = {"status": ("run", "status"), "step": ("step",), "kinds": ("wait",), "kind": ("json_kind",)}
+"""Holes whose values have words of their own."""
+
+
+def html(language: Language, kept: Any, limit: int = formats.MAX_SHOWN) -> Markup:
+    """kept: {"message", "said": {"key", "values"}} or {"message", "key", "values"}; "lang" beside words of others.
+    A row of a query with `message` and `said` (JSON) is one, too."""
+    return _told(language, kept, limit, MAX_DEPTH)
+
+
+def plain(language: Language, kept: Any) -> str:
+    """The same without marks, for files."""
+    return _told(language, kept, formats.MAX_SHOWN * 4, MAX_DEPTH).striptags() if kept else ""
+
+
+def of_error(error: Exception) -> dict[str, Any]:
+    """An error as a row would keep it."""
+    message = error.args[0] if error.args else ""
+    return message.kept() if isinstance(message, Reason) else said_of(message) or {"message": str(message)}
+
+
+def decoded(text: Any) -> dict[str, Any]:
+    """What a column holds, as JSON or as somebody's plain text, which is English then (programs wrote it)."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {"message": str(text), "lang": "en"}
+
+
+def _told(language: Language, kept: Any, limit: int, depth: int) -> Markup:
+    if not isinstance(kept, Mapping):
+        return escape(formats.shown(kept, limit))
+    inner = kept.get("said")
+    if isinstance(inner, str):
+        inner = decoded(inner)
+    said = inner if isinstance(inner, Mapping) else kept
+    key, values = str(said.get("key", "")), said.get("values")
+    if words.has(key) and isinstance(values, Mapping) and depth:
+        try:
+            holes = {str(name): _hole(language, str(name), value, limit, depth) for name, value in values.items()}
+            return Markup(words.text(language, key)).format(**holes)
+        except (KeyError, IndexError):
+            pass  # a row of another version, with other holes
+    message = kept.get("message")
+    if message in (None, ""):
+        return Markup()
+    given = kept.get("lang")
+    lang = given if given in words.LANGUAGES else "id"
+    told = escape(formats.shown(message, limit))
+    return told if lang == language else Markup('<span lang="{}">{}</span>').format(lang, told)
+
+
+def _hole(language: Language, name: str, value: Any, limit: int, depth: int) -> Markup:
+    if isinstance(value, list):
+        return Markup(", ").join(_hole(language, name, one, limit, depth) for one in value)
+    if isinstance(value, Mapping):
+        return _told(language, value, limit, depth - 1)
+    for section in _SECTIONS.get(name, ()):
+        if words.has(f"{section}.{value}"):
+            return escape(words.text(language, f"{section}.{value}").lower())
+    return escape(formats.shown(value, limit))
