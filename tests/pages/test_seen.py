@@ -6,11 +6,13 @@ that has a route but no address here is missed. `make pictures` keeps what the b
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,17 +24,24 @@ from playwright.sync_api import Page
 
 from closing_example.workflow import MONTHLY_CLOSING
 from everest import bootstrap, reversal
+from everest.audit.run import _kept
 from everest.opname.workflow import REVERSE_OPNAME
 from everest.pages import documents, view
 from everest.pages.guard import GuardedRoute
 from everest.settings import MysqlUrl
+from everest.words import say
+from everest.workflow.builder import workflow
+from ingest_consumer.broken_letters import _kept as letters_kept
+from ingest_consumer.errors import DecodeError
+from ingest_consumer.message import decode
+from ingest_consumer.vitals import HOLDS_UP, Vitals
 from tests import builders
 from tests.builders import Line
 from tests.integration.opname.walk import Walker
 from tests.pages.chromium import Open, address, chromium, open_as
 from tests.pages.test_acting import SOUND, Be, audited
 from tests.pages.test_documents import failed
-from tests.workflow.world import MysqlWorld
+from tests.workflow.world import MysqlWorld, gives
 
 __all__ = ["address", "chromium", "open_as"]
 
@@ -41,6 +50,15 @@ LONG = "SO-" + "PANJANG-" * 10
 NOT_PAGES = ("/reports/document", "/", "/assets/{version}/{name}", "/documents/of/{transaksi_id}")
 """Redirects, and files."""
 AXE = {"resultTypes": ["violations"]}
+ENGLISH = re.compile(
+    r"\b(?:the|is|are|was|were|has|have|not|no|and|or|of|with|than|this|that|which|only|step|steps|failed|waiting|running"
+    r"|active|standby|missing|unknown|paused|completed|approval|decision|input|allows|asked|cannot|by|from)\b"
+)
+"""Words that no Indonesian sentence has. Names (of steps, columns, workflows) are in code, or longer than one word."""
+OURS = """() => [...document.querySelectorAll("body *")].filter(
+    (one) => one.checkVisibility() && !one.closest("[lang=en], code, pre, option") ).flatMap(
+    (one) => [...one.childNodes].filter((node) => node.nodeType === 3).map((node) => node.data)).join("\\n")"""
+"""What a page shows in words of its own."""
 PICTURES = os.environ.get("EVEREST_PICTURES")
 """A folder for a picture of every page in both languages, at a desk and on a phone; none by default."""
 
@@ -66,15 +84,20 @@ def paths(database: MysqlUrl, connection: Any, browser: Be) -> list[str]:
     world = MysqlWorld(database)
     world.know(MONTHLY_CLOSING)
     closes = world.begin(MONTHLY_CLOSING, {"bulan": "2026-08"})
+    breaks = world.begin(
+        workflow("anggaran").then(gives(a=1), name="a").then(gives(b=1), name="b").max_transitions(1).build()
+    )
     world.close()
     header = {"gudang_kode": "GD-A", "tanggal_opname": "2026-08-31", "decimal": "id"}
     browser("warehouse").submit("/submit", pasted=SOUND, submit_token="a", nomer_nota="SO-DRAF", **header)
     (draft,) = builders.rows(connection, "SELECT transaksi_id FROM so_headers_staging WHERE nomer_nota = 'SO-DRAF'")
-    audited(connection, "FINDINGS")
+    audited(connection, "NOT_CHECKED", note=_kept([say("en", "audit_note.airflow_unknown")]))
+    letter(connection, b'{"shadow_id": true}')
+    letter(connection, b"halo \xff")
     now = datetime.now(UTC).replace(tzinfo=None)
     builders.insert(
-        connection, "process_heartbeats", name="consumer", instance="h:1", started_at=now, seen_at=now,
-        detail='{"ready": true, "state": "active"}',
+        connection, "process_heartbeats", name="relay", instance="h:1", started_at=now, seen_at=now,
+        detail=json.dumps(sick().detail()),
     )  # fmt: skip
     jobs = {one.shadow_id: builders.shadow(connection, one.shadow_id) for one in (posted, undone, refused, waits)}
     statuses = [row["worker_status"] for row in jobs.values()]
@@ -98,6 +121,7 @@ def paths(database: MysqlUrl, connection: Any, browser: Be) -> list[str]:
         "/dead-letters",
         "/workflows",
         f"/workflows/{closes}",
+        f"/workflows/{breaks}",
         "/health",
         "/documents/999999999",
     ]
@@ -111,6 +135,30 @@ def late(conn: Any) -> builders.Document:
     found = builders.document(conn, lines, nomer_nota="SO-TUNGGU", snapshot_at=snapshot, diotorisasi_at=now)
     dated = (snapshot - timedelta(hours=1)).astimezone(builders.WIB).replace(tzinfo=None)
     builders.movement(conn, "BRG-TELAT", masuk="4", tanggal_wib=dated, created_at=now)
+    return found
+
+
+def letter(conn: Any, body: bytes) -> None:
+    """A broken message, as the relay shows it."""
+    try:
+        decode(body)
+    except DecodeError as error:
+        columns = {"digest": sha256(body).hexdigest(), "reason": letters_kept(error.message), "origin": "(default) / x"}
+        now = datetime.now(UTC).replace(tzinfo=None)
+        text = body.decode("utf-8", "backslashreplace")
+        builders.insert(
+            conn, "broken_letters", body=text, body_bytes=len(body), copies=1, first_seen_at=now, last_seen_at=now,
+            **columns,
+        )  # fmt: skip
+    conn.commit()
+
+
+def sick() -> Vitals:
+    """A process that has everything that a process can have."""
+    found = Vitals("relay")
+    found.know(state="active")
+    for kind in HOLDS_UP:
+        found.trouble("relay", kind, "")
     return found
 
 
@@ -175,6 +223,8 @@ def looks(page: Page) -> Iterator[tuple[str, Any]]:
     for language, theme, size in (("id", "light", DESK), ("en", "dark", PHONE)):
         show(page, language, theme, size)
         yield theme, serious(page)
+        if language == "id":
+            yield "English", ENGLISH.findall(page.evaluate(OURS))
         yield "too wide", page.evaluate("document.documentElement.scrollWidth > innerWidth ? [innerWidth] : []")
 
 

@@ -18,10 +18,10 @@ from everest.pages.approvals import sequence_of
 from everest.pages.guard import GuardedRoute, form, needs, person
 from everest.store import workflow_lists, workflow_steps, workflow_views
 from everest.store.unit_of_work import UnitOfWork
+from everest.words import say
 from everest.workflow import codec, control, deployment
 from everest.workflow.definition import Definition, WaitForSignals
 from everest.workflow.fields import Flaw, read
-from everest.words import say
 
 router = APIRouter(route_class=GuardedRoute)
 
