@@ -10,6 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from everest import words
 from everest.errors import DocumentMissing
 from everest.opname.amounts import format_number, format_rupiah
 from everest.opname.document import wib
@@ -119,14 +120,19 @@ def _jobs(source: Source, jobs: list[Mapping[str, Any]]) -> Iterator[Row]:
     workflow_ids = sorted({job["workflow_id"] for job in jobs if job["workflow_id"] is not None})
     if workflow_ids:
         for run in _QUERIES.runs(source.conn, workflow_ids=workflow_ids):
-            text = f"{run['workflow']} versi {run['version']}: {run['status']}, DAG run {run['dag_run_id']}"
+            status = _called("run", run["status"])
+            text = f"{run['workflow']} versi {run['version']}: {status}, DAG run {run['dag_run_id']}"
             yield _row("alur kerja", run["id"], wib_of_utc(run["created_at"]), None, text)
         for step in _QUERIES.steps(source.conn, workflow_ids=workflow_ids):
-            text = (
-                f"alur kerja {step['workflow_id']}, {step['step']}: {step['status']}, DAG run ke-{step['n']},"
-                f" percobaan {step['attempt']}"
-            )
+            text = f"alur kerja {step['workflow_id']}, {step['step']}: {_called('part', step['status'])}"
+            text += f", DAG run ke-{step['n']}, percobaan {step['attempt']}"
             yield _row("langkah", step["id"], wib_of_utc(step["started_at"]), None, text)
+
+
+def _called(section: str, value: str) -> str:
+    """A status in the language of the trace, which is Indonesian for everybody."""
+    key = f"{section}.{value}"
+    return words.text("id", key).lower() if words.has(key) else value
 
 
 def _books(source: Source, posting_ids: list[int]) -> Iterator[Row]:
