@@ -1,14 +1,23 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
+from playwright.sync_api import Page
 
 from stack import manager
 from stack.layout import Layout, StackError
+from tests import builders
 from tests.acceptance import guest
+from tests.acceptance.browsing import PATIENCE_MS, token_of
 from tests.acceptance.listed import Listed, listed_dags
 from tests.acceptance.live import Live
+from tests.pages.chromium import chromium
+
+__all__ = ["chromium"]
 
 
 @pytest.fixture(scope="session")
@@ -42,3 +51,33 @@ def listed(live: Live) -> Iterator[Listed]:
     with listed_dags(live) as everything:
         everything.begin_what_needs_no_help()
         yield everything
+
+
+@pytest.fixture
+def month(live: Live) -> str:
+    """A month that no closing has had: each is closed once."""
+    with live.connection() as conn:
+        builders.warehouse(conn, "GD-A")
+    for _ in range(100):
+        text = f"20{random.randint(10, 99)}-{random.randint(1, 12):02d}"
+        if not live.rows("SELECT id FROM workflow_runs WHERE idempotency_key = %s", text):
+            return text
+    raise AssertionError("no month left")
+
+
+@pytest.fixture
+def open_as(chromium: Any, live: Live) -> Callable[..., Any]:
+    @contextmanager
+    def opened(who: str, **options: Any) -> Iterator[Page]:
+        base = live.env["EVEREST_AIRFLOW_URL"]
+        context = chromium.new_context(base_url=base, **options)
+        context.add_cookies([{"name": "_token", "value": token_of(live, who), "url": base}])
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        yield page
+        context.close()
+        assert errors == []
+
+    return opened

@@ -2,53 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from datetime import UTC, datetime, timedelta
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from tests import builders
+from tests.acceptance.counting import QUEUE, assert_posted_once
 from tests.acceptance.live import Live, until
-from tests.acceptance.test_flow import QUEUE, assert_posted_once, count
-from tests.builders import Document
-
-
-def late(live: Live) -> Document:
-    """Nothing is published yet; a receipt dated before its snapshot was entered behind it."""
-    lines = count()
-    now = datetime.now(UTC)
-    snapshot = now - timedelta(hours=2)
-    document = live.document(lines, snapshot_at=snapshot, diotorisasi_at=now)
-    with live.connection() as conn:
-        dated = (snapshot - timedelta(hours=1)).astimezone(builders.WIB).replace(tzinfo=None)
-        kode = str(lines[0].kode_barang)
-        builders.movement(conn, kode, masuk="4", nomer_nota="BELI-77", sumber="BELI", tanggal_wib=dated, created_at=now)
-    return document
-
-
-def surprising(live: Live) -> Document:
-    """The same, announced by a foreign message."""
-    document = late(live)
-    live.publish(document.message)
-    return document
+from tests.acceptance.surprising import everest, surprising, tasks_of
 
 
 def nothing_is_held(live: Live) -> bool:
     vhost = unquote(urlsplit(live.env["EVEREST_AMQP_URL"]).path[1:]) or "/"
     listed = live.rabbitmqctl("list_queues", "--vhost", vhost, "name", "messages_ready", "messages_unacknowledged")
     return [QUEUE, "0", "0"] in [line.split() for line in listed.splitlines()]
-
-
-def everest(live: Live, *words: str) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(live.run("everest", *words, "--json").stdout)
-    return answer
-
-
-def tasks_of(live: Live, dag_run_id: str, dag: str = "opname_posting") -> dict[str, str]:
-    with live.airflow() as airflow:
-        url = f"/dags/{dag}/dagRuns/{dag_run_id}/taskInstances"
-        found = airflow.get(url).raise_for_status().json()["task_instances"]
-    return {task["task_id"]: task["state"] for task in found}
 
 
 def test_a_late_movement_waits_without_holding_a_delivery_until_a_person_approves(live: Live) -> None:

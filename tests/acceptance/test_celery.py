@@ -16,9 +16,8 @@ from stack import manager
 from stack.layout import Layout
 from stack.programs import Stack
 from stack.up import up
+from tests.acceptance.counting import assert_posted_once, count, open_ones
 from tests.acceptance.live import Live, until
-from tests.acceptance.test_flow import assert_posted_once, count
-from tests.acceptance.test_kills import open_ones
 
 WORKERS = 2
 OTHERS = 6

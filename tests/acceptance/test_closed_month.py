@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests import builders
+from tests.acceptance.counting import DEAD_LETTER_QUEUE, assert_posted_once, count, queue_is_empty
 from tests.acceptance.live import Live, until
-from tests.acceptance.test_flow import DEAD_LETTER_QUEUE, assert_posted_once, count, queue_is_empty
 
 
 def checksum(live: Live, month: str) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests import builders
+from tests.acceptance.counting import item
 from tests.acceptance.live import Live, until
-from tests.acceptance.test_flow import item
 
 TITLES = "kode_barang,qty_sistem,qty_fisik,harga_pokok\n"
 

@@ -14,28 +14,9 @@ import pytest
 
 from everest import bootstrap
 from tests import builders
+from tests.acceptance.counting import DEAD_LETTER_QUEUE, assert_posted_once, count, queue_is_empty
 from tests.acceptance.live import Live, until
-from tests.builders import Document, Line
-
-QUEUE, DEAD_LETTER_QUEUE = "everest.jobs.q", "everest.jobs.failed.dlq"
-
-
-def item() -> str:
-    """An item nobody counted before: a test must not meet the movements of another."""
-    return f"ITM-{time.time_ns()}"
-
-
-def count(cost: str | None = "1500") -> list[Line]:
-    return [Line(item(), "10", "12", cost), Line(item(), "7", "5", "2500.50"), Line(item(), "3", "3", "1")]
-
-
-def assert_posted_once(live: Live, document: Document) -> dict[str, Any]:
-    (posting,) = live.postings(document.nomer_nota)
-    row = live.shadow(document.shadow_id)
-    assert row["worker_status"] == "COMPLETED"
-    assert row["response"]["posting_id"] == posting["id"]
-    assert live.books_agree([document.nomer_nota])
-    return posting
+from tests.builders import Document
 
 
 def test_the_message_of_a_foreign_publisher_with_ids_as_text_posts(live: Live) -> None:
@@ -77,11 +58,6 @@ def test_the_same_message_five_times_posts_once(live: Live) -> None:
     assert_posted_once(live, document)
     until("the queue to be empty", lambda: queue_is_empty(live))
     assert live.dead_letters(document.shadow_id) == []
-
-
-def queue_is_empty(live: Live) -> bool:
-    with live.channel() as channel:
-        return bool(channel.queue_declare(QUEUE, passive=True).method.message_count == 0)
 
 
 def test_broken_messages_are_dead_lettered_with_a_reason_and_the_consumer_goes_on(live: Live) -> None:

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from tests.acceptance.counting import assert_posted_once, count
 from tests.acceptance.guest import Guest, guest_dag
 from tests.acceptance.live import Live, until
-from tests.acceptance.test_approvals import everest, late, tasks_of
-from tests.acceptance.test_flow import assert_posted_once, count
+from tests.acceptance.surprising import everest, late, tasks_of
 from tests.acceptance.workflows import FUSED_POSTING
 
 DAG = FUSED_POSTING.dag_id

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.counting import assert_posted_once, count, open_ones
 from tests.acceptance.live import Live, until
-from tests.acceptance.test_flow import assert_posted_once, count
 from tests.builders import Document
 
 DOCUMENTS = 40
@@ -26,15 +26,6 @@ KILLED_IN_TURN = (
     "airflow-api-server",
     "postgresql",
 )
-
-
-def open_ones(live: Live, documents: list[Document]) -> dict[str, int]:
-    """How many of these are in which status, COMPLETED left out."""
-    rows = live.rows(
-        "SELECT worker_status, COUNT(*) AS n FROM rabbit_publish_shadow WHERE id IN %s GROUP BY worker_status",
-        tuple(document.shadow_id for document in documents),
-    )
-    return {row["worker_status"]: row["n"] for row in rows if row["worker_status"] != "COMPLETED"}
 
 
 def test_h34_forty_documents_outlive_the_death_of_every_process(live: Live) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from everest.audit.invariants import BY_KEY
+from tests.acceptance.counting import count
 from tests.acceptance.live import Live, until
-from tests.acceptance.test_flow import count
 
 OF_THE_BOOKS = {
     "posting_is_balanced",

@@ -4,65 +4,20 @@ from __future__ import annotations
 
 import io
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 import openpyxl
-import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Frame, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests import builders
+from tests.acceptance.browsing import PATIENCE_MS, ours, token_of
 from tests.acceptance.live import Live, until
-from tests.pages.chromium import chromium
 
-__all__ = ["chromium"]
-
-PATIENCE_MS = 60_000
 WRONG = "kode_barang;qty_sistem;qty_fisik;harga_pokok\n{item};10;;1500,00\n"
 COLUMNS = {"kode_barang": 1, "qty_sistem": 10, "qty_fisik": 12, "harga_pokok": 1500}
-
-
-def token_of(live: Live, who: str) -> str:
-    password = live.env[f"EVEREST_LOGIN_{who.upper()}"]
-    url = live.env["EVEREST_AIRFLOW_URL"] + "/auth/token"
-    answer = httpx.post(url, json={"username": who, "password": password}, trust_env=False, timeout=30)
-    return str(answer.json()["access_token"])
-
-
-@pytest.fixture
-def open_as(chromium: Any, live: Live) -> Callable[..., Any]:
-    @contextmanager
-    def opened(who: str, **options: Any) -> Iterator[Page]:
-        base = live.env["EVEREST_AIRFLOW_URL"]
-        context = chromium.new_context(base_url=base, **options)
-        context.add_cookies([{"name": "_token", "value": token_of(live, who), "url": base}])
-        page = context.new_page()
-        page.set_default_timeout(PATIENCE_MS)
-        errors: list[str] = []
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        yield page
-        context.close()
-        assert errors == []
-
-    return opened
-
-
-def framed(page: Page, path: str) -> Frame:
-    """A page of ours inside Airflow's, as people have it."""
-    page.goto("/plugin/everest-documents")
-    frame = ours(page)
-    frame.goto(f"/everest/{path}")
-    return frame
-
-
-def ours(page: Page) -> Frame:
-    """The frame in which Airflow shows the pages."""
-    page.frame_locator("iframe").locator("#main").wait_for()
-    (frame,) = (one for one in page.frames if one.parent_frame is not None)
-    return frame
 
 
 def choose(page: Page, *names: str) -> None:

@@ -16,13 +16,11 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests import builders
+from tests.acceptance.browsing import PATIENCE_MS, framed
+from tests.acceptance.counting import count
 from tests.acceptance.live import Live
-from tests.acceptance.test_approvals import surprising
-from tests.acceptance.test_flow import count
-from tests.acceptance.test_pages import PATIENCE_MS, chromium, framed, open_as
+from tests.acceptance.surprising import surprising
 from tests.builders import Document, Line
-
-__all__ = ["chromium", "open_as"]
 
 pytestmark = pytest.mark.acceptance
 

@@ -8,13 +8,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Frame, expect
 
+from tests.acceptance.browsing import PATIENCE_MS, framed
+from tests.acceptance.closings import begin, wait_at, workflow
+from tests.acceptance.counting import count
 from tests.acceptance.live import Live
-from tests.acceptance.test_approvals import surprising
-from tests.acceptance.test_flow import count
-from tests.acceptance.test_pages import PATIENCE_MS, chromium, framed, open_as
-from tests.acceptance.test_workflow import begin, month, wait_at, workflow
-
-__all__ = ["chromium", "month", "open_as"]
+from tests.acceptance.surprising import surprising
 
 pytestmark = pytest.mark.acceptance
 

@@ -16,9 +16,9 @@ import pytest
 from everest.workflow.definition import Definition
 from ingest_consumer.airflow_api import AirflowApi
 from tests import builders
+from tests.acceptance.counting import assert_posted_once, count, item
 from tests.acceptance.guest import guest_dag
 from tests.acceptance.live import Live, until
-from tests.acceptance.test_flow import assert_posted_once, count, item
 from tests.acceptance.workflows import HURRIED_POSTING, NEVER_IN_TIME, ONE_AT_A_TIME
 from tests.builders import Document, Line
 

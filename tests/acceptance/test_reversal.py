@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.acceptance.counting import assert_posted_once, count
 from tests.acceptance.live import Live, until
-from tests.acceptance.test_flow import assert_posted_once, count
 from tests.builders import Document
 
 HOLDS_WAREHOUSES = "%FROM gudang WHERE gudang_kode IN%FOR UPDATE%"

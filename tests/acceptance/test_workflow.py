@@ -2,54 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
-import random
 import signal
 from typing import Any
 
-import pytest
-
-from tests import builders
+from tests.acceptance.closings import begin, run_row, wait_at, workflow
 from tests.acceptance.live import Live, until
-
-
-def workflow(live: Live, *words: str, check: bool = True) -> dict[str, Any]:
-    """`python -m everest workflow ... --json`, as an operator types it."""
-    done = live.run("everest", "workflow", *words, "--json", check=check)
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
-
-
-@pytest.fixture
-def month(live: Live) -> str:
-    """A month that no closing has had: each is closed once."""
-    with live.connection() as conn:
-        builders.warehouse(conn, "GD-A")
-    for _ in range(100):
-        text = f"20{random.randint(10, 99)}-{random.randint(1, 12):02d}"
-        if not live.rows("SELECT id FROM workflow_runs WHERE idempotency_key = %s", text):
-            return text
-    raise AssertionError("no month left")
-
-
-def begin(live: Live, month: str) -> str:
-    sent = workflow(live, "dispatch", "monthly_closing", "--payload", json.dumps({"bulan": month}))
-    return str(sent["workflow_id"])
-
-
-def run_row(live: Live, run: str) -> dict[str, Any]:
-    (row,) = live.rows("SELECT * FROM workflow_runs WHERE id = %s", run)
-    return row
-
-
-def wait_at(live: Live, run: str, step: str) -> dict[str, Any]:
-    def look() -> dict[str, Any] | None:
-        row = run_row(live, run)
-        assert row["status"] not in ("failed", "cancelled"), row["error"]
-        return row if (row["status"], row["current_step"]) == ("waiting_for_signal", step) else None
-
-    return until(f"workflow {run} to wait at {step}", look)
 
 
 def wait_for(live: Live, run: str, status: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from everest.store import adoption, migrations
 from everest.store import database as store
 from everest.store.migrations import migrate, read_migrations
 from tests.migrations import shape
-from tests.migrations.test_adoption import JURNAL, KARTU_STOK, SHADOW
+from tests.migrations.older_tables import JURNAL, KARTU_STOK, SHADOW
 
 ROWS = int(os.environ.get("EVEREST_MIGRATION_ROWS", "5000000"))
 ROWS_PER_INSERT = 250_000

@@ -13,8 +13,8 @@ import pytest
 
 from ingest_consumer import logs, shadow
 from tests.fake_airflow import FakeAirflow
+from tests.ports import free_port
 from tests.queue_rig import Rows, Vhost, until
-from tests.unit.ingest_consumer.test_endpoints import free_port
 
 
 class Told:

@@ -17,10 +17,10 @@ from everest.settings import Settings
 from ingest_consumer import metrics
 from ingest_consumer.metrics import Metric
 from ingest_consumer.vitals import ACTIVE, Vitals
-from tests.integration.reconciler.test_process import environment, start
+from tests.integration.reconciler.process import environment, start
 from tests.integration.reconciler.world import LONG_AGO, World
+from tests.ports import free_port
 from tests.queue_rig import until
-from tests.unit.ingest_consumer.test_endpoints import free_port
 
 
 def found(world: World, site: Settings | None = None) -> dict[Metric, Any]:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -19,40 +16,12 @@ import pytest
 from everest.reconciler.management import JOBS_QUEUE, Management, ManagementUnavailable
 from everest.store import database as store
 from ingest_consumer.addresses import Login
-from tests import builders, fake_airflow, fake_management
+from tests import builders, fake_airflow
+from tests.integration.reconciler.process import environment, start
 from tests.integration.reconciler.world import World
 from tests.queue_rig import until
 
-ROOT = Path(__file__).resolve().parents[3]
 PATIENCE_S = 60
-
-
-def environment(world: World, **more: str) -> dict[str, str]:
-    url = world.url
-    return {
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "plugins")]),
-        "EVEREST_MYSQL_URL": f"mysql://{url.user}:{url.password}@{url.host}:{url.port}/{url.schema}",
-        "EVEREST_AMQP_URL": "amqp://127.0.0.1/%2F",
-        "EVEREST_AIRFLOW_URL": world.airflow.url,
-        "EVEREST_AIRFLOW_USER": fake_airflow.USER,
-        "EVEREST_AIRFLOW_PASSWORD": fake_airflow.PASSWORD,
-        "EVEREST_RABBIT_MANAGEMENT_URL": world.broker.url,
-        "EVEREST_RABBIT_MANAGEMENT_USER": fake_management.USER,
-        "EVEREST_RABBIT_MANAGEMENT_PASSWORD": fake_management.PASSWORD,
-        "EVEREST_RECONCILER_PERIOD_S": "0.2",
-        "EVEREST_RECONCILER_HTTP_TIMEOUT_S": "60",
-    } | more
-
-
-def start(env: Mapping[str, str], *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "everest.reconciler", *arguments],
-        env=dict(env),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
 
 
 def test_the_process_repairs_round_after_round_until_sigterm(world: World) -> None:

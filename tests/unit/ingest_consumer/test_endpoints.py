@@ -11,6 +11,7 @@ import pytest
 from ingest_consumer import endpoints
 from ingest_consumer.endpoints import Endpoint, serve
 from ingest_consumer.vitals import STUCK_S, Vitals
+from tests.ports import free_port
 
 
 class Clock:
@@ -18,11 +19,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-def free_port() -> int:
-    with socket.create_server((endpoints.LOOPBACK, 0)) as server:
-        return int(server.getsockname()[1])
 
 
 @pytest.fixture
