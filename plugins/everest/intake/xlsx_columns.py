@@ -11,7 +11,9 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Container, Iterator, Sequence
-from itertools import islice, product
+from functools import lru_cache
+from itertools import islice, product, repeat
+from operator import lt
 from string import ascii_uppercase
 from typing import NamedTuple
 from xml.parsers.expat import ExpatError, XMLParserType
@@ -21,7 +23,7 @@ from everest.intake.plain_columns import Column, PlainTable
 from everest.intake.submission import MAX_LINES, Line
 from everest.opname.amounts import DecimalLocale
 from everest.opname.document import DECIMAL_COLUMNS
-from everest.spreadsheets import typed_number
+from everest.spreadsheets import SIGNIFICANT_DIGITS, typed_number
 
 MAX_BYTES = 16 * 1024 * 1024
 """Of a part that is held whole: 50,000 lines of a usual sheet."""
@@ -29,8 +31,14 @@ MAX_BYTES = 16 * 1024 * 1024
 MAX_ELEMENT_CHARS = 64 * 1024
 """Of one row or one text."""
 
+MAX_CELLS = 1_000_000
+"""Of a sheet, with those that are missing in their rows: 40 MB of pieces while it is taken apart."""
+
 MAX_ROWS = 1_048_576
 """Of an Excel sheet; a file may claim any row number."""
+
+MAX_PLACE_CHARS = 9
+"""Of the place of a shared text; Python makes no number of thousands of digits."""
 
 _MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _ATTRIBUTES = r'(?: [\w:.-]+="[^"<>&]*")*'
@@ -40,25 +48,22 @@ _BEGINNING = re.compile(
 )
 _DEFAULT_NAMESPACE = re.compile(r"xmlns(?!:)")
 
-_EMPTY_ROWS = re.compile(rf'(?:<row r="[0-9]{{1,7}}"{_ATTRIBUTES}/>)*')
-_OPENING = re.compile(rf'{_EMPTY_ROWS.pattern}<row r="[0-9]{{1,7}}"{_ATTRIBUTES}>')
-_ROW_NUMBER = re.compile(r'<row r="([0-9]+)"')
+_ROW = rf'<row r="([0-9]{{1,7}})"{_ATTRIBUTES}'
+_EMPTY_ROW = re.compile(rf"{_ROW}/>")
 _T = r'<t(?: xml:space="preserve")?>([^<]*)</t>'
-_CELL = re.compile(
-    r'<c r="([A-Z]{1,3})([0-9]{1,7})"(?: s="([0-9]{1,6})")?(?: t="(n|s|inlineStr)")?'
-    rf"(?:/>|>(?:<v>([^<&]*)</v>|<is>{_T}</is>)?</c>)"
-)
-_STEP = 1 + _CELL.groups
-"""`_CELL.split` gives what stands before a cell, then its groups."""
+_STYLE = r'(?: s="([0-9]{1,6})")?'
+_CONTENT = rf'(?: t="(n|s|inlineStr)")?(?:/>|>(?:<v>([^<&]*)</v>|<is>{_T}</is>)?</c>)'
+_CELL_GROUPS = 5
+_EMPTY_CELL = r'<c r="[A-Z]{1,3}[0-9]{1,7}"(?: s="[0-9]{1,6}")?/>'
+_PLACE = re.compile(r' r="([A-Z]+)([0-9]+)"')
 
 _SHARED_TEXT = re.compile(rf"<si>(?:{_T}|<t/>)</si>")
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 
 
-_Stored = tuple[str | None, str | None, str | None, str | None]
-"""A cell as it stands there: style, kind, value (of a number, or the place of a shared text), its own text."""
-
-_NOTHING: _Stored = (None, None, None, None)
+_Stored = Sequence[str | None]
+"""Of all cells of a column one thing, by row: the style, the kind, the value (a number, or the place of a shared text),
+or the text that stands in the cell itself."""
 
 
 class _Cells(NamedTuple):
@@ -155,42 +160,45 @@ def plain_table(
     return None if lines is None else PlainTable(lines, file_lines, header)
 
 
-def _taken_apart(content: str, count: int) -> tuple[list[int], list[tuple[_Stored, ...]]] | None:
+def _taken_apart(content: str, count: int) -> tuple[list[int], list[list[_Stored]]] | None:
     """Numbers of the rows below the first, and so many columns of them. None if a row is not plain, or has something
     in a column behind these."""
-    usual = list(islice(_letters(), count))
-    *rows, rest = content.split("</row>")
-    file_lines: list[int] = []
-    found: list[Sequence[_Stored]] = []
-    last = 0
-    for row in rows:
-        opening, *parts = _CELL.split(row)
-        if not _OPENING.fullmatch(opening) or any(parts[_STEP - 1 :: _STEP]) or len(row) > MAX_ELEMENT_CHARS:
-            return None
-        is_first = last == 0
-        for number in map(int, _ROW_NUMBER.findall(opening)):
-            if number <= last:
-                return None
-            last = number
-        letters, places = parts[0::_STEP], parts[1::_STEP]
-        if (places and {*places} != {str(last)}) or (is_first and last > 1):
-            return None
-        if is_first:
-            continue
-        cells = list(zip(*(parts[at::_STEP] for at in range(2, _STEP - 1)), strict=True))
-        if letters != usual:
-            by_letter = dict(zip(letters, cells, strict=True))
-            rising = sorted(by_letter, key=_place)
-            beyond = (by_letter.pop(letter) for letter in rising if letter not in usual)
-            if rising != letters or any(value or text for _, _, value, text in beyond):
-                return None
-            cells = [by_letter.get(letter, _NOTHING) for letter in usual]
-        file_lines.append(last)
-        found.append(cells)
-    behind = [last, *map(int, _ROW_NUMBER.findall(rest))]
-    if not found or not _EMPTY_ROWS.fullmatch(rest) or behind != sorted({*behind}) or behind[-1] > MAX_ROWS:
+    content = _EMPTY_ROW.sub(r'<row r="\1"></row>', content)
+    rows = content.split("</row>")
+    if len(rows) * count > MAX_CELLS or max(map(len, rows)) > MAX_ELEMENT_CHARS:
         return None
-    return file_lines, list(zip(*found, strict=True))
+    parts = _row_of(count).split(content)
+    step = 3 + _CELL_GROUPS * count
+    numbers, behind = parts[1::step], parts[step - 1 :: step]
+    if any(parts[::step]) or numbers[:1] != ["1"] or not all(map(_is_nothing, numbers, behind, repeat(count))):
+        return None
+    file_lines = list(map(int, numbers))
+    if file_lines[-1] > MAX_ROWS or not all(map(lt, file_lines, file_lines[1:])):
+        return None
+    columns: list[list[_Stored]] = []
+    for first in range(2, step - 1, _CELL_GROUPS):
+        places, *stored = (parts[first + at :: step] for at in range(_CELL_GROUPS))
+        if places != numbers and any(one not in (number, None) for number, one in zip(numbers, places, strict=True)):
+            return None
+        columns.append([cells[1:] for cells in stored])
+    return file_lines[1:], columns
+
+
+@lru_cache
+def _row_of(count: int) -> re.Pattern[str]:
+    """A row with so many columns, any of which may be missing, and empty cells behind them. Its groups are its number,
+    five of each column (row, style, kind, value, text), and what stands behind."""
+    cells = "".join(rf'(?:<c r="{letters}([0-9]{{1,7}})"{_STYLE}{_CONTENT})?' for letters in islice(_letters(), count))
+    return re.compile(rf"{_ROW}>{cells}((?:{_EMPTY_CELL})*)</row>")
+
+
+def _is_nothing(row: str, behind: str, count: int) -> bool:
+    """Whether the cells behind the columns of a row are in their places."""
+    if not behind:
+        return True
+    letters, places = zip(*_PLACE.findall(behind), strict=True)
+    last = next(islice(_letters(), count - 1, None))
+    return {*places} == {row} and all(map(lt, map(_place, (last, *letters)), map(_place, letters)))
 
 
 def _letters() -> Iterator[str]:
@@ -207,7 +215,7 @@ def _cells(column: Sequence[_Stored], shared: Sequence[str], date_styles: Contai
     """What the cells of a column hold; None if one of them holds neither a text nor a number."""
     texts: list[str] = []
     are_numbers: list[bool] = []
-    for style, kind, value, text in column:
+    for style, kind, value, text in zip(*column, strict=True):
         is_number = False
         if kind == "inlineStr":
             found = _meant(text or "")
@@ -216,7 +224,7 @@ def _cells(column: Sequence[_Stored], shared: Sequence[str], date_styles: Contai
         elif not value:
             found = ""
         elif kind == "s":
-            if not value.isdecimal() or int(value) >= len(shared):
+            if len(value) > MAX_PLACE_CHARS or not value.isdecimal() or int(value) >= len(shared):
                 return None
             found = shared[int(value)]
         else:
@@ -236,6 +244,10 @@ def _meant(text: str) -> str:
 
 def _numbers(name: str, cells: _Cells, decimal: DecimalLocale | None) -> Column | None:
     """What stands there as a number needs no locale to be read, what stands there as a text does."""
+    if all(cells.are_numbers) and max(map(len, cells.texts)) <= SIGNIFICANT_DIGITS and "," not in "".join(cells.texts):
+        typed_so = plain_columns.numbers(name, cells.texts, "en")  # so few digits survive the double in between
+        if typed_so is not None:
+            return typed_so
     typed = [typed_number(text) if is_number else "" for text, is_number in zip(*cells, strict=True)]
     if None in typed:
         return None

@@ -25,7 +25,17 @@ from everest.spreadsheets import DIGITS_OF_A_DOUBLE, SIGNIFICANT_DIGITS, signifi
 
 TITLES = ["kode_barang", "lot", "gudang_kode", "qty_sistem", "qty_fisik", "harga_pokok", "alasan", "nomer_nota"]
 NUMBERS = ["0", "-0", "7", "-3", "13.75", "13.699999999999999", "0.10000000000000001", "1E-3", "1e2", ".5", "5.", "007"]
-NUMBERS += ["9007199254740993", "0.12345678901234567", "1e999", "nan", "1_0", "99999999999999", "999999999999999", " 4"]
+NUMBERS += [
+    "9007199254740993",
+    "0.12345678901234567",
+    "1e999",
+    "nan",
+    "1_0",
+    "1,234",
+    "99999999999999",
+    "999999999999999",
+    " 4",
+]
 TEXTS = [
     "",
     "A-1",
@@ -172,6 +182,11 @@ ONE = [cell("A", 2, "shared", "A-1"), *(cell(letter, 2, "number", "1") for lette
 def test_sheets_as_programs_write_them_go_by_columns() -> None:
     assert goes_by_columns(sheet([ONE]))
     assert goes_by_columns(sheet([ONE], attributes=' spans="1:6" ht="15" x14ac:dyDescent="0.25"')), "Excel"
+    behind = [cell(letter, 2, "empty", "", 1) for letter in ("J", "AA")]
+    formatted = "".join(f'<row r="{number}" s="1" customFormat="1"/>' for number in range(4, 5_000))
+    assert goes_by_columns(
+        sheet([[*ONE, *behind], []], change=lambda xml: xml.replace("</sheetData>", f"{formatted}</sheetData>"))
+    ), "cells and rows that have a format and nothing else"
     stream = io.BytesIO()
     with xlsxwriter.Workbook(stream, {"constant_memory": True}) as made:
         page = made.add_worksheet()
@@ -199,6 +214,18 @@ def test_sheets_as_programs_write_them_go_by_columns() -> None:
         lambda xml: xml.replace('r="F2"', 'r="Z2"'),
         lambda xml: xml.replace("</sheetData>", '<row r="2"/></sheetData>'),
         lambda xml: xml.replace("</sheetData>", '<row r="9" ht="1"/></sheetData>'),
+        lambda xml: xml.replace("</sheetData>", '<row r="3"/><row r="3"/></sheetData>'),
+        lambda xml: xml.replace("</row></sheetData>", '<row r="3"/></row></sheetData>'),
+        lambda xml: xml.replace('<row r="2">', '<row r="02">'),
+        lambda xml: xml.replace('<row r="2">', f'<row r="{"9" * 5000}">'),
+        lambda xml: xml.replace('<row r="2">', '<row r="1"/><row r="2">'),
+        lambda xml: xml.replace("</row></sheetData>", '<c r="J2" s="1"/><c r="AA2"/></row></sheetData>'),
+        lambda xml: xml.replace("</row></sheetData>", '<c r="AA2"/><c r="J2"/></row></sheetData>'),
+        lambda xml: xml.replace("</row></sheetData>", '<c r="J2"/><c r="J2"/></row></sheetData>'),
+        lambda xml: xml.replace("</row></sheetData>", '<c r="J3"/></row></sheetData>'),
+        lambda xml: xml.replace("</row></sheetData>", '<c r="G2"/><c r="E2"/></row></sheetData>'),
+        lambda xml: xml.replace("</row></sheetData>", '<c r="J2"><v>1</v></c></row></sheetData>'),
+        lambda xml: xml.replace("<v>9</v>", f"<v>{'9' * 5000}</v>"),
         lambda xml: xml.replace("<v>1</v>", "<v>&#49;</v>"),
         lambda xml: xml.replace("<v>1</v>", "<v><![CDATA[1]]></v>"),
         lambda xml: xml.replace("<sheetData>", '<sheetData xmlns="urn:x">'),
@@ -228,5 +255,8 @@ def test_a_typed_number_is_the_double_in_at_most_fifteen_digits(stored: str) -> 
     if typed is not None:
         assert float(typed) == float(stored)
         assert significant_digits(Decimal(typed)) <= SIGNIFICANT_DIGITS and "e" not in typed.lower()
-    elif stored not in ("nan", "1_0", " 4", "1e999") and significant_digits(Decimal(stored)) <= DIGITS_OF_A_DOUBLE:
+    elif (
+        stored not in ("nan", "1_0", "1,234", " 4", "1e999")
+        and significant_digits(Decimal(stored)) <= DIGITS_OF_A_DOUBLE
+    ):
         assert significant_digits(Decimal(repr(float(stored)))) > SIGNIFICANT_DIGITS, "what was typed is not stored"
