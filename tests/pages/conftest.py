@@ -53,6 +53,10 @@ class Browser(TestClient):
         return self.post(path, data={"token": token, **fields}, files=files, headers=headers)
 
 
+Be = Callable[[str | None], Browser]
+"""Somebody's browser; None is logged in by nobody."""
+
+
 @pytest.fixture
-def browser(app: FastAPI) -> Callable[[str | None], Browser]:
+def browser(app: FastAPI) -> Be:
     return lambda who: Browser(app, who)

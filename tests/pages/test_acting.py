@@ -5,10 +5,9 @@ from __future__ import annotations
 import io
 import re
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import openpyxl
@@ -18,14 +17,11 @@ from everest.audit.invariants import BY_KEY
 from everest.settings import MysqlUrl
 from tests import builders
 from tests.integration.opname.walk import Walker
-from tests.pages.conftest import Browser
-from tests.pages.test_documents import HOSTILE, failed
+from tests.pages.conftest import Be, Browser
+from tests.pages.forms import HEADER, SOUND
+from tests.pages.standing import HOSTILE, audited, failed
 
-Be = Callable[[str | None], Browser]
-
-HEADER = {"nomer_nota": "SO-H1", "gudang_kode": "GD-A", "tanggal_opname": "2026-08-31", "decimal": "id"}
 PAGES = "documents approvals dead-letters workflows health submit drafts reports"
-SOUND = "kode_barang;qty_sistem;qty_fisik;harga_pokok\n00123;10;12;1500,00\nBRG-B;7;5;2500,50\n"
 
 
 def audit(conn: Any) -> list[tuple[str, str]]:
@@ -353,20 +349,6 @@ def test_a_report_opens_with_the_last_months_and_all_of_it_is_asked_for(browser:
     assert client.get(opened.headers["location"]).status_code == 200
     for query in ("since=", "since=2026-01-01", "until=2026-01-31", "report=documents&nomer_nota=SO-1", "report=trace"):
         assert client.get(f"/reports?{query}").status_code == 200, query
-
-
-def audited(conn: Any, outcome: str, hours_ago: int = 1, note: str | None = None) -> None:
-    for invariant in BY_KEY:
-        builders.insert(
-            conn,
-            "audit_runs",
-            invariant=invariant,
-            actor="schedule",
-            outcome=outcome,
-            note=note,
-            started_at=datetime.now(UTC).replace(tzinfo=None) - timedelta(hours=hours_ago),
-        )
-    conn.commit()
 
 
 def test_the_health_page_shows_the_last_audit_and_what_stands(browser: Be, connection: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,9 @@ from everest.settings import MysqlUrl, Settings
 from tests import builders
 from tests.builders import Document, Line
 from tests.integration.opname.walk import Walker
-from tests.pages.conftest import SECRET, Browser, by_header
+from tests.pages.conftest import SECRET, Be, Browser, by_header
+from tests.pages.forms import COUNTED, NOT_COUNTED
 
-Be = Callable[[str | None], Browser]
-
-NOT_COUNTED = [Line("00123", "10", "12", "1500"), Line("BRG-B", "7", None, "2500.50")]
-COUNTED = "kode_barang;qty_sistem;qty_fisik;harga_pokok\n00123;10;12;1500,00\nBRG-B;7;5;2500,50\n"
 STILL_WRONG = "kode_barang;qty_sistem;qty_fisik;harga_pokok\n00123;10;12;1500,00\nBRG-B;7;;2500,50\n"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -18,27 +18,20 @@ from everest.settings import MysqlUrl
 from tests import builders
 from tests.builders import Document, Line
 from tests.integration.opname.walk import Walker
-from tests.pages.conftest import Browser
-from tests.pages.test_acting import HEADER
-
-Be = Callable[[str | None], Browser]
-
-LINES = (
-    "kode_barang;lot;qty_sistem;qty_fisik;harga_pokok\n"
-    "BRG-A;;10;12;1500,55\nBRG-B;L1;7;5;2500,005\nBRG-C;;3;3;99\nBRG-D;;0;1;4000000\n"
-)
-
-
-@pytest.fixture
-def walker(database: MysqlUrl) -> Iterator[Walker]:
-    with closing(Walker(database)) as found:
-        yield found
+from tests.pages.conftest import Be
+from tests.pages.forms import kept
 
 
 @pytest.fixture(autouse=True)
 def warehouse(connection: Any) -> None:
     builders.warehouse(connection, "GD-A")
     connection.commit()
+
+
+@pytest.fixture
+def walker(database: MysqlUrl) -> Iterator[Walker]:
+    with closing(Walker(database)) as found:
+        yield found
 
 
 def waiting(connection: Any, walker: Walker, lines: int = 1, **header: Any) -> Document:
@@ -53,14 +46,6 @@ def waiting(connection: Any, walker: Walker, lines: int = 1, **header: Any) -> D
 
 def sequence(page: str) -> str:
     return re.findall(r'name="sequence" value="(\d+)"', page)[0]
-
-
-def kept(browser: Be, connection: Any, who: str = "warehouse", pasted: str = LINES, **header: Any) -> int:
-    """A draft that somebody has just sent."""
-    sent = browser(who).submit("/submit", pasted=pasted, submit_token=repr(header), **{**HEADER, **header})
-    assert sent.status_code == 303, sent.text
-    connection.commit()
-    return int(re.findall(r"new=(\d+)", sent.headers["location"])[0])
 
 
 # ------------------------------------------------------------------------------------------------- documents

@@ -19,7 +19,7 @@ from everest.workflow.builder import workflow
 from everest.workflow.fields import Field
 from tests import builders
 from tests.pages.chromium import Open, address, chromium, open_as
-from tests.pages.test_refresh import waiting
+from tests.pages.standing import waiting
 from tests.workflow.world import MysqlWorld
 
 __all__ = ["address", "chromium", "open_as"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -12,11 +11,9 @@ import pytest
 from everest.settings import MysqlUrl
 from tests import builders
 from tests.builders import WIB
-from tests.pages.conftest import Browser
+from tests.pages.conftest import Be
 from tests.pages.posted import asked_back, taken_back, walked
-from tests.pages.test_documents import failed, run
-
-Be = Callable[[str | None], Browser]
+from tests.pages.standing import failed, run
 
 POSTS = {"reverse": "reverse", "rerun": "rerun", "preview": "preview"}
 

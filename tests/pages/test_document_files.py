@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal as D
 from typing import Any
 
@@ -11,10 +10,8 @@ import pytest
 from everest.settings import MysqlUrl
 from tests import builders
 from tests.builders import Line
-from tests.pages.conftest import Browser
+from tests.pages.conftest import Be, Browser
 from tests.pages.posted import asked_back, csv_rows, taken_back, walked, xlsx_rows
-
-Be = Callable[[str | None], Browser]
 
 OTHER = (Line("BRG-X", "1", "4", "10.10"), Line("BRG-Y", "9", "1", "0.049"))
 AMOUNTS = ("Nilai lebih", "Nilai kurang", "Nilai bersih")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,11 +11,9 @@ import pytest
 from everest.settings import MysqlUrl
 from tests import builders
 from tests.builders import Line
-from tests.pages.conftest import Browser
+from tests.pages.conftest import Be
 from tests.pages.posted import asked_back, csv_rows, taken_back, walked, xlsx_rows
-from tests.pages.test_documents import failed, run
-
-Be = Callable[[str | None], Browser]
+from tests.pages.standing import failed, run
 
 # No two equal in any column but the sides of the amount: line 1 +30, 2 -20, 3 none, 4 +2.
 LINES = (

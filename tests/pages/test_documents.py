@@ -2,45 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from everest.pages import documents
 from tests import builders
-from tests.pages.conftest import Browser
-
-Be = Callable[[str | None], Browser]
-
-HOSTILE = [
-    "<script>alert(1)</script>",
-    '"><img src=x onerror=alert(1)>',
-    "=HYPERLINK(1)",
-    "\u202egnp.exe",
-    "{{ 7 * 7 }}",
-    "' OR 1=1 --",
-    "é" * 50,
-]
-
-
-def run(conn: Any, sql: str, *parameters: Any) -> None:
-    with conn.cursor() as cursor:
-        cursor.execute(sql, parameters)
-    conn.commit()
-
-
-def failed(conn: Any, **rest: Any) -> builders.Document:
-    found = builders.document(conn, **rest)
-    run(
-        conn,
-        "UPDATE rabbit_publish_shadow SET worker_status='FAILED', error_code=422, error='dokumen ditolak: 1 masalah',"
-        ' response=\'{"status":"error","code":422,"message":"dokumen ditolak: 1 masalah",'
-        '"errors":[{"baris":2,"kolom":"qty_fisik","pesan":"belum dihitung"}]}\', n=1,'
-        " dag_id='opname_posting', dag_run_id='r1' WHERE id=%s",
-        found.shadow_id,
-    )
-    return found
+from tests.pages.conftest import Be
+from tests.pages.standing import HOSTILE, failed, run
 
 
 def test_the_list_shows_the_newest_first_and_counts_by_status(browser: Be, connection: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal as D
 from typing import Any
@@ -14,11 +13,9 @@ from everest.pages import lists
 from everest.settings import MysqlUrl
 from tests import builders
 from tests.builders import Line
-from tests.pages.conftest import Browser
+from tests.pages.conftest import Be, Browser
 from tests.pages.posted import asked_back, csv_rows, taken_back, walked, xlsx_rows
-from tests.pages.test_documents import failed, run
-
-Be = Callable[[str | None], Browser]
+from tests.pages.standing import failed, run
 
 
 def cards(page: str) -> dict[str, int]:

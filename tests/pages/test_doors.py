@@ -6,11 +6,9 @@ A new route is in these tests by being there.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fastapi.routing import APIRoute
 from starlette.routing import Route
 
 from everest.pages.access import Permission, Role, RoleMapping
@@ -18,19 +16,8 @@ from everest.pages.app import create_app
 from everest.pages.guard import GuardedRoute
 from everest.pages.settings import PageSettings
 from everest.settings import MysqlUrl, Settings
-from tests.pages.conftest import PEOPLE, Browser, by_header
-
-Be = Callable[[str | None], Browser]
-
-ROUTES = create_app(PageSettings(MysqlUrl("", 0, "", "", ""), Settings(), RoleMapping({}, {}), b""), by_header).routes
-
-
-def doors() -> list[tuple[str, GuardedRoute]]:
-    return [(method, route) for route in ROUTES if isinstance(route, GuardedRoute) for method in sorted(route.methods)]
-
-
-def address(route: APIRoute) -> str:
-    return re.sub(r"\{[^}]*\}", "1", route.path)
+from tests.pages.conftest import PEOPLE, Be, Browser, by_header
+from tests.pages.routes import ROUTES, address, doors
 
 
 def named(door: tuple[str, GuardedRoute]) -> str:

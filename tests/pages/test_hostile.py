@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import quote_from_bytes
@@ -14,12 +14,10 @@ import openpyxl
 import pytest
 
 from tests import builders
-from tests.pages.conftest import Browser
-from tests.pages.test_acting import HEADER
-from tests.pages.test_documents import failed, run
-from tests.pages.test_doors import ROUTES, address, doors
-
-Be = Callable[[str | None], Browser]
+from tests.pages.conftest import Be
+from tests.pages.forms import HEADER
+from tests.pages.routes import ROUTES, address, doors
+from tests.pages.standing import failed, run
 
 LONG = 10_000
 MOST_BYTES = 60_000

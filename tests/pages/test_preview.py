@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -18,14 +18,11 @@ from tests import builders
 from tests.builders import Document, Line
 from tests.integration.cli.conftest import Everest, answer, everest
 from tests.integration.opname.walk import Walker
-from tests.pages.conftest import Browser
+from tests.pages.conftest import Be
+from tests.pages.forms import COUNTED, LINES, NOT_COUNTED, kept
 from tests.pages.posted import asked_back, walked
-from tests.pages.test_correct import COUNTED, NOT_COUNTED
-from tests.pages.test_deciding import LINES, kept
 
 __all__ = ["everest"]
-
-Be = Callable[[str | None], Browser]
 
 
 @pytest.fixture

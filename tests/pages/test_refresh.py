@@ -3,7 +3,6 @@ changed to those who hear it, and shows how far a file is."""
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import Any
 
 import pytest
@@ -11,22 +10,10 @@ from playwright.sync_api import Page, Route, expect
 
 from everest.settings import MysqlUrl
 from tests import builders
-from tests.integration.opname.walk import Walker
 from tests.pages.chromium import Open, address, chromium, open_as
-from tests.pages.test_documents import failed, run
+from tests.pages.standing import failed, run, waiting
 
 __all__ = ["address", "chromium", "open_as"]
-
-
-def waiting(conn: Any, database: MysqlUrl) -> builders.Document:
-    """It stopped before its posting, because its value is above the limit."""
-    builders.limits(conn, batas_dokumen="1")
-    found = builders.document(conn)
-    conn.commit()
-    with closing(Walker(database)) as walker:
-        walker.dag_run(walker.claim(found.shadow_id))
-    assert builders.shadow(conn, found.shadow_id)["worker_status"] == "WAITING"
-    return found
 
 
 def refreshed(page: Page) -> None:

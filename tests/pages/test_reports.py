@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -23,9 +23,7 @@ from everest.settings import MysqlUrl
 from tests import builders
 from tests.builders import Line
 from tests.integration.opname.walk import Walker
-from tests.pages.conftest import Browser
-
-Be = Callable[[str | None], Browser]
+from tests.pages.conftest import Be, Browser
 
 FEW = 12
 """Statements of one report page, however many documents it shows."""

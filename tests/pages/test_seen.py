@@ -39,8 +39,9 @@ from tests import builders
 from tests.builders import Line
 from tests.integration.opname.walk import Walker
 from tests.pages.chromium import Open, address, chromium, open_as
-from tests.pages.test_acting import SOUND, Be, audited
-from tests.pages.test_documents import failed
+from tests.pages.conftest import Be
+from tests.pages.forms import SOUND
+from tests.pages.standing import audited, failed
 from tests.workflow.world import MysqlWorld, gives
 
 __all__ = ["address", "chromium", "open_as"]

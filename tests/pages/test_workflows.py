@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -19,10 +19,8 @@ from everest.workflow.builder import workflow
 from everest.workflow.definition import Definition
 from everest.workflow.fields import Field
 from everest.workflow.questions import ask_decision
-from tests.pages.conftest import Browser
+from tests.pages.conftest import Be, Browser
 from tests.workflow.world import MysqlWorld, gives
-
-Be = Callable[[str | None], Browser]
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ from ingest_consumer import by_hand
 from ingest_consumer.errors import IngestError
 from tests import builders
 from tests.builders import Document
-from tests.integration.opname.test_locks import hold_in
+from tests.integration.opname.holding import hold_in
 from tests.integration.opname.walk import Walker
 
 COUNTED = Line("BRG-A", qty_sistem=Decimal(10), qty_fisik=Decimal(12), harga_pokok=Decimal(1500))
