@@ -176,9 +176,9 @@ ORDER BY d.tanggal_wib, d.transaksi_id;
 
 -- name: documents_totals(since, until, every_nota, transaksi_ids, gudang_kode, kode_barang, lot)
 -- The same added up.
-SELECT COUNT(*), SUM(d.jumlah_baris), SUM(d.beda), SUM(d.lebih), SUM(d.kurang), SUM(d.lebih - d.kurang)
+SELECT COUNT(*), SUM(d.jumlah_baris), SUM(d.beda), SUM(d.lebih), SUM(d.kurang), SUM(d.lebih) - SUM(d.kurang)
 FROM (
-    SELECT COUNT(v.baris) AS jumlah_baris, COALESCE(SUM(v.selisih_qty <> 0), 0) AS beda,
+    SELECT COUNT(v.baris) AS jumlah_baris, COUNT(NULLIF(v.selisih_qty, 0)) AS beda,
            COALESCE(SUM(v.nilai_debet), 0) AS lebih, COALESCE(SUM(v.nilai_kredit), 0) AS kurang
     FROM posting_sets p
     JOIN transaksi t ON t.id = p.transaksi_id
@@ -196,9 +196,9 @@ FROM (
 -- Posted lines per warehouse of the line; a reversal counts nothing.
 SELECT d.gudang_kode, MAX(g.nama), COUNT(*), SUM(d.is_count), SUM(d.is_count AND d.beda = 0),
        ROUND(100 * SUM(d.is_count AND d.beda = 0) / NULLIF(SUM(d.is_count), 0), 2),
-       SUM(d.beda), SUM(d.lebih), SUM(d.kurang), SUM(d.lebih - d.kurang)
+       SUM(d.beda), SUM(d.lebih), SUM(d.kurang), SUM(d.lebih) - SUM(d.kurang)
 FROM (
-    SELECT v.gudang_kode, p.jenis = 'POSTING' AS is_count, SUM(v.selisih_qty <> 0) AS beda,
+    SELECT v.gudang_kode, MAX(p.jenis = 'POSTING') AS is_count, COUNT(NULLIF(v.selisih_qty, 0)) AS beda,
            SUM(v.nilai_debet) AS lebih, SUM(v.nilai_kredit) AS kurang
     FROM posting_sets p
     JOIN transaksi t ON t.id = p.transaksi_id
@@ -209,7 +209,7 @@ FROM (
       AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
       AND (:lot IS NULL OR v.lot = :lot)
       AND (:every_nota OR p.transaksi_id IN :transaksi_ids)
-    GROUP BY p.id, p.jenis, v.gudang_kode
+    GROUP BY p.id, v.gudang_kode
 ) d
 LEFT JOIN gudang g ON g.gudang_kode = d.gudang_kode
 GROUP BY d.gudang_kode
@@ -217,13 +217,13 @@ ORDER BY d.gudang_kode;
 
 -- name: by_item(since, until, gudang_kode, kode_barang, lot, every_nota, transaksi_ids)
 -- Posted lines per item, over all its lots and warehouses.
-SELECT v.kode_barang, COUNT(DISTINCT v.gudang_kode), COUNT(DISTINCT p.id), SUM(v.selisih_qty <> 0),
-       SUM(GREATEST(v.selisih_qty, 0)),
-       SUM(GREATEST(-v.selisih_qty, 0)),
+SELECT v.kode_barang, COUNT(DISTINCT v.gudang_kode), COUNT(DISTINCT p.id), COUNT(NULLIF(v.selisih_qty, 0)),
+       SUM(IF(v.selisih_qty > 0, v.selisih_qty, 0)),
+       SUM(IF(v.selisih_qty > 0, v.selisih_qty, 0)) - SUM(v.selisih_qty),
        SUM(v.selisih_qty),
        SUM(v.nilai_debet),
        SUM(v.nilai_kredit),
-       SUM(v.nilai_debet - v.nilai_kredit)
+       SUM(v.nilai_debet) - SUM(v.nilai_kredit)
 FROM posting_sets p
 JOIN transaksi t ON t.id = p.transaksi_id
 JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
@@ -240,10 +240,10 @@ ORDER BY v.kode_barang;
 -- Posted lines per group of the item, as kelompok_barang says it now; items that it does not name are a group of their
 -- own, so that none is lost.
 SELECT COALESCE(NULLIF(k.kelompok, ''), '(tanpa kelompok)') AS nama_kelompok, COUNT(DISTINCT v.kode_barang), COUNT(DISTINCT p.id),
-       SUM(v.selisih_qty <> 0),
+       COUNT(NULLIF(v.selisih_qty, 0)),
        SUM(v.nilai_debet),
        SUM(v.nilai_kredit),
-       SUM(v.nilai_debet - v.nilai_kredit)
+       SUM(v.nilai_debet) - SUM(v.nilai_kredit)
 FROM posting_sets p
 JOIN transaksi t ON t.id = p.transaksi_id
 JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
@@ -258,13 +258,14 @@ GROUP BY nama_kelompok
 ORDER BY nama_kelompok;
 
 -- name: by_month(since, until, gudang_kode, kode_barang, lot, every_nota, transaksi_ids)
--- Posted lines per accounting month, with postings that have no line; a reversal counts nothing.
-SELECT d.bulan, COUNT(*), SUM(d.is_count), SUM(d.is_count AND d.beda = 0),
+-- Posted lines per accounting month, with postings that have no line; a reversal counts nothing. The inner grouping is by
+-- a primary key alone, so that it runs along it and needs no table of its own.
+SELECT DATE_FORMAT(d.tanggal_wib, '%%Y-%%m') AS bulan, COUNT(*), SUM(d.is_count), SUM(d.is_count AND d.beda = 0),
        ROUND(100 * SUM(d.is_count AND d.beda = 0) / NULLIF(SUM(d.is_count), 0), 2),
-       SUM(d.beda), SUM(d.lebih), SUM(d.kurang), SUM(d.lebih - d.kurang)
+       SUM(d.beda), SUM(d.lebih), SUM(d.kurang), SUM(d.lebih) - SUM(d.kurang)
 FROM (
-    SELECT DATE_FORMAT(t.tanggal_wib, '%%Y-%%m') AS bulan, p.jenis = 'POSTING' AS is_count,
-           COALESCE(SUM(v.selisih_qty <> 0), 0) AS beda,
+    SELECT MAX(t.tanggal_wib) AS tanggal_wib, MAX(p.jenis = 'POSTING') AS is_count,
+           COUNT(NULLIF(v.selisih_qty, 0)) AS beda,
            COALESCE(SUM(v.nilai_debet), 0) AS lebih,
            COALESCE(SUM(v.nilai_kredit), 0) AS kurang
     FROM posting_sets p
@@ -276,17 +277,17 @@ FROM (
       AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
       AND (:lot IS NULL OR v.lot = :lot)
       AND (:every_nota OR p.transaksi_id IN :transaksi_ids)
-    GROUP BY p.id, p.jenis, t.tanggal_wib
+    GROUP BY p.id
 ) d
-GROUP BY d.bulan
-ORDER BY d.bulan;
+GROUP BY bulan
+ORDER BY bulan;
 
 -- name: by_reason(since, until, gudang_kode, kode_barang, lot, every_nota, transaksi_ids)
 -- Posted lines with a variance per reason; lines without one are a group of their own, so that none is lost.
-SELECT COALESCE(NULLIF(d.alasan, ''), '(tanpa alasan)') AS sebab, COUNT(DISTINCT p.id), SUM(v.selisih_qty <> 0),
+SELECT COALESCE(NULLIF(d.alasan, ''), '(tanpa alasan)') AS sebab, COUNT(DISTINCT p.id), COUNT(*),
        SUM(v.nilai_debet),
        SUM(v.nilai_kredit),
-       SUM(v.nilai_debet - v.nilai_kredit)
+       SUM(v.nilai_debet) - SUM(v.nilai_kredit)
 FROM posting_sets p
 JOIN transaksi t ON t.id = p.transaksi_id
 LEFT JOIN posting_sets o ON o.id = p.membalik_id
@@ -403,32 +404,31 @@ WHERE s.nomer_nota = :nomer_nota AND (:since IS NULL OR s.tanggal_wib >= :since)
 ORDER BY s.kode_barang, s.lot, s.gudang_kode, s.tanggal_wib, s.id
 LIMIT :at_most;
 
--- name: standing_postings(since, until, nomer_nota, posted_since)
--- Postings that nobody has reversed, with the header's instants as they were written. since, until: days they are dated;
--- posted_since: when they were posted (UTC).
-SELECT p.id AS posting_id, p.nomer_nota AS nota, p.created_at AS posted_at, t.tanggal_wib, h.id, h.transaksi_id,
-       h.nomer_nota, h.gudang_kode, h.tanggal_opname, h.tanggal_posting, h.snapshot_at, h.otorisasi_level,
-       h.diotorisasi_oleh, h.diotorisasi_at, h.dibuat_oleh, h.zona_waktu, h.created_at
+-- name: frozen_counts(since, until, nomer_nota, posted_since, gudang_kode)
+-- Counts that were posted and that nobody has reversed: when each was frozen, as it is written, and the first and the last
+-- of the warehouses it counted. since, until: days they are dated; posted_since: when they were posted (UTC).
+SELECT p.transaksi_id, MAX(h.snapshot_at), MAX(IF(YEAR(h.snapshot_at) > 0, NULL, h.created_at)), MAX(h.zona_waktu),
+       MIN(v.gudang_kode), MAX(v.gudang_kode)
 FROM posting_sets p
 JOIN transaksi t ON t.id = p.transaksi_id
 JOIN so_headers_staging h ON h.transaksi_id = p.transaksi_id
+JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
 WHERE p.jenis = 'POSTING'
   AND NOT EXISTS (SELECT 1 FROM posting_sets r WHERE r.membalik_id = p.id)
   AND (:since IS NULL OR t.tanggal_wib >= :since)
   AND (:until IS NULL OR t.tanggal_wib < :until)
   AND (:nomer_nota IS NULL OR p.nomer_nota = :nomer_nota)
   AND (:posted_since IS NULL OR p.created_at >= :posted_since)
-ORDER BY t.tanggal_wib, p.id;
+  AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
+GROUP BY p.id;
 
--- name: posted_warehouses(transaksi_ids, gudang_kode)
+-- name: posted_warehouses(transaksi_ids)
 -- The warehouses that each of some documents counted.
-SELECT DISTINCT transaksi_id, gudang_kode
-FROM transaksi_values
-WHERE transaksi_id IN :transaksi_ids AND (:gudang_kode IS NULL OR gudang_kode = :gudang_kode);
+SELECT DISTINCT transaksi_id, gudang_kode FROM transaksi_values WHERE transaksi_id IN :transaksi_ids;
 
 -- name: late_candidates(codes, earliest, snapshot_wib, kode_barang, lot)
 -- Movements of other modules in these warehouses that were entered in the second of the first of some snapshots or later,
--- and are dated at or before the last one.
+-- and are dated at or before the last one. In no order: few of them are wanted.
 SELECT k.id, k.kode_barang, k.lot, k.gudang_kode, k.nomer_nota, k.sumber, k.tanggal_wib, k.created_at, k.masuk,
        k.keluar, k.nilai
 FROM kartu_stok k
@@ -436,8 +436,15 @@ WHERE k.gudang_kode IN :codes AND k.created_at >= :earliest AND k.tanggal_wib <=
   AND k.posting_id IS NULL AND k.sumber <> 'OPNAME'
   AND NOT (k.sumber IN ('', 'LAMA') AND EXISTS (SELECT 1 FROM so_headers_staging h WHERE h.nomer_nota = k.nomer_nota))
   AND (:kode_barang IS NULL OR k.kode_barang = :kode_barang)
-  AND (:lot IS NULL OR k.lot = :lot)
-ORDER BY k.tanggal_wib, k.id;
+  AND (:lot IS NULL OR k.lot = :lot);
+
+-- name: postings_in_doubt(transaksi_ids)
+-- Postings by the day they are dated.
+SELECT p.transaksi_id, p.id AS posting_id, p.nomer_nota AS nota, p.created_at AS posted_at, t.tanggal_wib
+FROM posting_sets p
+JOIN transaksi t ON t.id = p.transaksi_id
+WHERE p.transaksi_id IN :transaksi_ids
+ORDER BY t.tanggal_wib, p.id;
 
 -- name: counted_keys(transaksi_ids, items)
 -- Which lines of some documents count these items.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from everest.reports import columns as c
 from everest.reports.shape import Column, Filters, Kind, Row, Source
 from everest.reports.stream import streamed, wib_entered
 from everest.store.database import load_queries
-from everest.store.headers import header_of
+from everest.store.headers import snapshot_of
 
 _QUERIES = load_queries("reports")
 _STREAMS = load_queries("reports", streaming=True)
@@ -27,6 +27,7 @@ _MOVEMENT = (
     "nilai",
 )  # fmt: skip
 """What `late_candidates` gives, in its order."""
+_WAREHOUSE, _DATED, _ENTERED = (_MOVEMENT.index(name) for name in ("gudang_kode", "tanggal_wib", "created_at"))
 
 COLUMNS = (
     c.NOTA,
@@ -48,51 +49,56 @@ COLUMNS = (
     Column.named("kartu_stok_id", Kind.INTEGER),
 )
 ITEMS_PER_QUERY = 1_000
-POSTINGS_PER_PAGE = 5_000
+DOCUMENTS_PER_QUERY = 5_000
 CLOCK_CHANGE = timedelta(hours=2)
 """How far the zone of other programs may once go back: its times are in order but for that."""
 _Key = tuple[str, str, str]
+_Movement = Mapping[str, Any]
 
 
 class _Frozen(NamedTuple):
-    """A posted count and its snapshot, in the two zones that movements are written in."""
+    """A posted count and its snapshot, in the two zones that movements are written in. There may be as many as there
+    were counts: nothing else of them is held."""
 
-    posting: Mapping[str, Any]
-    foreign: datetime
     wib: datetime
+    foreign: datetime
+    transaksi_id: int
 
 
 def rows(source: Source, filters: Filters, posted_since: datetime | None = None) -> Iterator[Row]:
     """By nota, then by date of the movement. posted_since: only against what was posted since then (aware), whenever it
     is dated."""
-    wanted = filters.as_parameters("since", "until", "nomer_nota")
-    posted = None if posted_since is None else posted_since.astimezone(UTC).replace(tzinfo=None)
-    postings = list(_QUERIES.standing_postings(source.conn, posted_since=posted, **wanted))
-    for start in range(0, len(postings), POSTINGS_PER_PAGE):
-        yield from _late(source, filters, postings[start : start + POSTINGS_PER_PAGE])
+    candidates = _candidates(source, filters, _places(source, filters, posted_since))
+    numbers = sorted(candidates)
+    found = [
+        (posting, _rows_of(source, posting, candidates[posting["transaksi_id"]], lines))
+        for start in range(0, len(numbers), DOCUMENTS_PER_QUERY)
+        for some in [numbers[start : start + DOCUMENTS_PER_QUERY]]
+        for lines in [_lines_of(source, {number: candidates[number] for number in some})]
+        for posting in _QUERIES.postings_in_doubt(source.conn, transaksi_ids=some)
+    ]
+    found.sort(key=lambda one: (one[0]["tanggal_wib"], one[0]["posting_id"]))
+    for _, late in found:
+        yield from late
 
 
-def _late(source: Source, filters: Filters, postings: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
-    """Of neighbours in time: the movements of their days are read once for all of them."""
+def _rows_of(
+    source: Source, posting: Mapping[str, Any], doubt: _Doubt, lines: Mapping[tuple[int, _Key], int]
+) -> list[Row]:
+    """What came too late for one posting, of what might have."""
     zone = source.settings.foreign_zone
-    counts: dict[int, _Frozen] = {}
-    for posting in postings:
-        at = header_of(posting, zone).snapshot_at
-        counts[posting["transaksi_id"]] = _Frozen(posting, at.astimezone(zone).replace(tzinfo=None), wib(at))
-    candidates = _candidates(source, filters, counts)
-    lines = _lines_of(source, candidates)
-    for number, (posting, _, snapshot_wib) in counts.items():
-        posted_at = posting["posted_at"].replace(tzinfo=UTC)
-        for row in candidates.get(number, ()):
-            baris = lines.get((number, _key(row)))
-            if baris is None:
-                continue
-            after = "posting" if row["created_at"].replace(tzinfo=zone) > posted_at else "snapshot"
-            yield [
+    posted_at = posting["posted_at"].replace(tzinfo=UTC)
+    found: list[Row] = []
+    for row in sorted(doubt.movements, key=lambda row: (row["tanggal_wib"], row["id"])):
+        baris = lines.get((posting["transaksi_id"], _key(row)))
+        if baris is None:
+            continue
+        found.append(
+            [
                 posting["nota"],
                 posting["posting_id"],
                 posting["tanggal_wib"],
-                snapshot_wib.replace(microsecond=0),
+                doubt.frozen.wib.replace(microsecond=0),
                 baris,
                 row["kode_barang"],
                 row["lot"],
@@ -101,41 +107,70 @@ def _late(source: Source, filters: Filters, postings: Sequence[Mapping[str, Any]
                 row["sumber"],
                 row["tanggal_wib"],
                 wib_entered(row["created_at"], False, source.settings),
-                after,
+                "posting" if row["created_at"].replace(tzinfo=zone) > posted_at else "snapshot",
                 row["masuk"],
                 row["keluar"],
                 row["nilai"],
                 row["id"],
             ]
+        )
+    return found
 
 
-def _candidates(source: Source, filters: Filters, counts: Mapping[int, _Frozen]) -> dict[int, list[dict[str, Any]]]:
-    """By document, in the order of their dates: movements in its warehouses that its snapshot did not know."""
+class _Doubt(NamedTuple):
+    frozen: _Frozen
+    movements: list[_Movement]
+
+
+def _places(source: Source, filters: Filters, posted_since: datetime | None) -> dict[str, list[_Frozen]]:
+    """By warehouse, the counts of it, in the order of their snapshots."""
+    zone = source.settings.foreign_zone
+    posted = None if posted_since is None else posted_since.astimezone(UTC).replace(tzinfo=None)
+    wanted = filters.as_parameters("since", "until", "nomer_nota", "gudang_kode")
     places: dict[str, list[_Frozen]] = defaultdict(list)
-    for row in _QUERIES.posted_warehouses(source.conn, transaksi_ids=list(counts), gudang_kode=filters.gudang_kode):
-        places[row["gudang_kode"].rstrip(" ")].append(counts[row["transaksi_id"]])
-    found: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    several: dict[int, _Frozen] = {}
+    counts = _STREAMS.frozen_counts_cursor(source.conn, posted_since=posted, **wanted)
+    for number, snapshot_at, created_at, written_in, first, last in streamed(counts):
+        at = snapshot_of(snapshot_at, created_at, written_in, zone)
+        frozen = _Frozen(wib(at), at.astimezone(zone).replace(tzinfo=None), number)
+        if first == last:
+            places[first.rstrip(" ")].append(frozen)
+        else:
+            several[number] = frozen
+    numbers = list(several)
+    for start in range(0, len(numbers), DOCUMENTS_PER_QUERY):
+        some = numbers[start : start + DOCUMENTS_PER_QUERY]
+        for row in _QUERIES.posted_warehouses(source.conn, transaksi_ids=some):
+            places[row["gudang_kode"].rstrip(" ")].append(several[row["transaksi_id"]])
+    for counted in places.values():
+        counted.sort()
+    return places
+
+
+def _candidates(source: Source, filters: Filters, places: Mapping[str, list[_Frozen]]) -> dict[int, _Doubt]:
+    """By document: movements in its warehouses that its snapshot did not know."""
+    found: dict[int, _Doubt] = {}
     if not places:
         return found
-    for frozen in places.values():
-        frozen.sort(key=_day_of)
     movements = _STREAMS.late_candidates_cursor(
         source.conn,
         codes=list(places),
-        earliest=min(count.foreign for count in counts.values()).replace(microsecond=0),
-        snapshot_wib=max(count.wib for count in counts.values()),
+        earliest=min(one.foreign for counted in places.values() for one in counted).replace(microsecond=0),
+        snapshot_wib=max(counted[-1].wib for counted in places.values()),
         **filters.as_parameters("kode_barang", "lot"),
     )
     for values in streamed(movements):
-        row = dict(zip(_MOVEMENT, values, strict=True))
-        frozen = places[row["gudang_kode"].rstrip(" ")]
-        latest = row["created_at"] + CLOCK_CHANGE
+        gudang_kode, dated, entered = values[_WAREHOUSE], values[_DATED], values[_ENTERED]
+        counted = places[gudang_kode.rstrip(" ")]
+        latest = entered + CLOCK_CHANGE
         # From the first snapshot that the movement is dated before to the last one that it was entered after: few.
-        for place in range(bisect_left(frozen, row["tanggal_wib"], key=_day_of), len(frozen)):
-            if frozen[place].foreign > latest:
+        for place in range(bisect_left(counted, dated, key=_day_of), len(counted)):
+            frozen = counted[place]
+            if frozen.foreign > latest:
                 break
-            if _is_after(row["created_at"], frozen[place].foreign):
-                found[frozen[place].posting["transaksi_id"]].append(row)
+            if _is_after(entered, frozen.foreign):
+                doubt = found.setdefault(frozen.transaksi_id, _Doubt(frozen, []))
+                doubt.movements.append(dict(zip(_MOVEMENT, values, strict=True)))
     return found
 
 
@@ -149,10 +184,10 @@ def _is_after(created_at: datetime, snapshot: datetime) -> bool:
     return created_at > snapshot or created_at == snapshot.replace(microsecond=0) != snapshot
 
 
-def _lines_of(source: Source, candidates: Mapping[int, Sequence[Mapping[str, Any]]]) -> dict[tuple[int, _Key], int]:
+def _lines_of(source: Source, candidates: Mapping[int, _Doubt]) -> dict[tuple[int, _Key], int]:
     """The line of each card that a document counted, among those of the items that moved."""
     found: dict[tuple[int, _Key], int] = {}
-    items = sorted({row["kode_barang"] for rows in candidates.values() for row in rows})
+    items = sorted({row["kode_barang"] for doubt in candidates.values() for row in doubt.movements})
     for start in range(0, len(items), ITEMS_PER_QUERY):
         some = items[start : start + ITEMS_PER_QUERY]
         for row in _QUERIES.counted_keys(source.conn, transaksi_ids=list(candidates), items=some):

@@ -32,8 +32,7 @@ def header_of(row: Mapping[str, Any], foreign_zone: tzinfo) -> Header:
             return None
         if not EARLIEST <= value <= LATEST:
             flaws.append(Problem(None, name, f"{value:%Y-%m-%d %H:%M:%S} bukan waktu yang masuk akal"))
-            value = min(max(value, EARLIEST), LATEST)
-        return value.replace(tzinfo=zone).astimezone(UTC)  # type: ignore[no-any-return]
+        return _aware(value, zone)
 
     for name in _DATES:
         value: date | None = row[name]
@@ -62,6 +61,22 @@ def header_of(row: Mapping[str, Any], foreign_zone: tzinfo) -> Header:
         flaws=tuple(flaws),
         lines_purged_at=None if purged_at is None else purged_at.replace(tzinfo=UTC),
     )
+
+
+def snapshot_of(
+    snapshot_at: datetime | None, created_at: datetime | None, zona_waktu: str | None, foreign_zone: tzinfo
+) -> datetime:
+    """`snapshot_at` of the header with these columns (aware UTC), for whoever looks at very many."""
+    frozen = snapshot_at or created_at
+    if frozen is None:
+        return EARLIEST.replace(tzinfo=UTC)
+    return _aware(frozen, _zone(zona_waktu, foreign_zone, []))
+
+
+def _aware(value: datetime, zone: tzinfo) -> datetime:
+    if not EARLIEST <= value <= LATEST:
+        value = min(max(value, EARLIEST), LATEST)
+    return value.replace(tzinfo=zone).astimezone(UTC)
 
 
 def _zone(name: str | None, foreign_zone: tzinfo, flaws: list[Problem]) -> tzinfo:
