@@ -120,6 +120,15 @@ JOIN transaksi t ON t.id = p.transaksi_id
 JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
 WHERE v.selisih_qty <> 0;
 
+-- name: movements()!
+-- A receipt for each document, of the item of its second line, entered when it came; one in 500 two days before the count
+-- and entered two days after it.
+INSERT INTO kartu_stok (nomer_nota, sumber, kode_barang, lot, gudang_kode, tanggal_wib, masuk, keluar, harga_pokok, nilai, created_at)
+SELECT CONCAT('BELI-', v.transaksi_id), 'BELI', v.kode_barang, v.lot, v.gudang_kode,
+       h.snapshot_at + INTERVAL 7 HOUR + INTERVAL IF(h.id MOD 500 = 0, -48, 1 + h.id MOD 12) HOUR, 5, 0, v.harga_pokok, 5 * v.harga_pokok,
+       h.snapshot_at + INTERVAL IF(h.id MOD 500 = 0, 48, 1 + h.id MOD 12) HOUR + INTERVAL 1 MINUTE
+FROM so_headers_staging h JOIN transaksi_values v ON v.transaksi_id = h.transaksi_id AND v.baris = 2;
+
 -- name: drafts(documents, today)!
 INSERT INTO so_headers_staging
     (id, transaksi_id, nomer_nota, gudang_kode, tanggal_opname, snapshot_at, otorisasi_level, dibuat_oleh, submit_token, zona_waktu, created_at)

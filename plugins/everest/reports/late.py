@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from everest.opname.document import wib
 from everest.reports import columns as c
@@ -54,6 +54,7 @@ CLOCK_CHANGE = timedelta(hours=2)
 """How far the zone of other programs may once go back: its times are in order but for that."""
 _Key = tuple[str, str, str]
 _Movement = Mapping[str, Any]
+_T = TypeVar("_T")
 
 
 class _Frozen(NamedTuple):
@@ -65,61 +66,63 @@ class _Frozen(NamedTuple):
     transaksi_id: int
 
 
+class _Doubt(NamedTuple):
+    """A count, and movements in its warehouses that its snapshot did not know; of its items or not."""
+
+    frozen: _Frozen
+    movements: list[_Movement]
+
+
 def rows(source: Source, filters: Filters, posted_since: datetime | None = None) -> Iterator[Row]:
     """By nota, then by date of the movement. posted_since: only against what was posted since then (aware), whenever it
     is dated."""
-    candidates = _candidates(source, filters, _places(source, filters, posted_since))
-    numbers = sorted(candidates)
-    found = [
-        (posting, _rows_of(source, posting, candidates[posting["transaksi_id"]], lines))
-        for start in range(0, len(numbers), DOCUMENTS_PER_QUERY)
-        for some in [numbers[start : start + DOCUMENTS_PER_QUERY]]
-        for lines in [_lines_of(source, {number: candidates[number] for number in some})]
+    doubts = _doubts(source, filters, _places(source, filters, posted_since))
+    postings = [
+        posting
+        for some in _parts(list(doubts), DOCUMENTS_PER_QUERY)
         for posting in _QUERIES.postings_in_doubt(source.conn, transaksi_ids=some)
     ]
-    found.sort(key=lambda one: (one[0]["tanggal_wib"], one[0]["posting_id"]))
-    for _, late in found:
-        yield from late
+    postings.sort(key=lambda posting: (posting["tanggal_wib"], posting["posting_id"]))
+    for part in _parts(postings, DOCUMENTS_PER_QUERY):
+        lines = _lines_of(source, {posting["transaksi_id"]: doubts[posting["transaksi_id"]] for posting in part})
+        for posting in part:
+            yield from _late(source, posting, doubts[posting["transaksi_id"]], lines)
 
 
-def _rows_of(
+def _parts(many: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
+    for start in range(0, len(many), size):
+        yield many[start : start + size]
+
+
+def _late(
     source: Source, posting: Mapping[str, Any], doubt: _Doubt, lines: Mapping[tuple[int, _Key], int]
-) -> list[Row]:
+) -> Iterator[Row]:
     """What came too late for one posting, of what might have."""
     zone = source.settings.foreign_zone
     posted_at = posting["posted_at"].replace(tzinfo=UTC)
-    found: list[Row] = []
     for row in sorted(doubt.movements, key=lambda row: (row["tanggal_wib"], row["id"])):
         baris = lines.get((posting["transaksi_id"], _key(row)))
         if baris is None:
             continue
-        found.append(
-            [
-                posting["nota"],
-                posting["posting_id"],
-                posting["tanggal_wib"],
-                doubt.frozen.wib.replace(microsecond=0),
-                baris,
-                row["kode_barang"],
-                row["lot"],
-                row["gudang_kode"],
-                row["nomer_nota"],
-                row["sumber"],
-                row["tanggal_wib"],
-                wib_entered(row["created_at"], False, source.settings),
-                "posting" if row["created_at"].replace(tzinfo=zone) > posted_at else "snapshot",
-                row["masuk"],
-                row["keluar"],
-                row["nilai"],
-                row["id"],
-            ]
-        )
-    return found
-
-
-class _Doubt(NamedTuple):
-    frozen: _Frozen
-    movements: list[_Movement]
+        yield [
+            posting["nota"],
+            posting["posting_id"],
+            posting["tanggal_wib"],
+            doubt.frozen.wib.replace(microsecond=0),
+            baris,
+            row["kode_barang"],
+            row["lot"],
+            row["gudang_kode"],
+            row["nomer_nota"],
+            row["sumber"],
+            row["tanggal_wib"],
+            wib_entered(row["created_at"], False, source.settings),
+            "posting" if row["created_at"].replace(tzinfo=zone) > posted_at else "snapshot",
+            row["masuk"],
+            row["keluar"],
+            row["nilai"],
+            row["id"],
+        ]
 
 
 def _places(source: Source, filters: Filters, posted_since: datetime | None) -> dict[str, list[_Frozen]]:
@@ -137,9 +140,7 @@ def _places(source: Source, filters: Filters, posted_since: datetime | None) -> 
             places[first.rstrip(" ")].append(frozen)
         else:
             several[number] = frozen
-    numbers = list(several)
-    for start in range(0, len(numbers), DOCUMENTS_PER_QUERY):
-        some = numbers[start : start + DOCUMENTS_PER_QUERY]
+    for some in _parts(list(several), DOCUMENTS_PER_QUERY):
         for row in _QUERIES.posted_warehouses(source.conn, transaksi_ids=some):
             places[row["gudang_kode"].rstrip(" ")].append(several[row["transaksi_id"]])
     for counted in places.values():
@@ -147,8 +148,8 @@ def _places(source: Source, filters: Filters, posted_since: datetime | None) -> 
     return places
 
 
-def _candidates(source: Source, filters: Filters, places: Mapping[str, list[_Frozen]]) -> dict[int, _Doubt]:
-    """By document: movements in its warehouses that its snapshot did not know."""
+def _doubts(source: Source, filters: Filters, places: Mapping[str, list[_Frozen]]) -> dict[int, _Doubt]:
+    """By document. Held are only movements that some snapshot did not know, each once."""
     found: dict[int, _Doubt] = {}
     if not places:
         return found
@@ -163,14 +164,15 @@ def _candidates(source: Source, filters: Filters, places: Mapping[str, list[_Fro
         gudang_kode, dated, entered = values[_WAREHOUSE], values[_DATED], values[_ENTERED]
         counted = places[gudang_kode.rstrip(" ")]
         latest = entered + CLOCK_CHANGE
+        movement: _Movement | None = None
         # From the first snapshot that the movement is dated before to the last one that it was entered after: few.
         for place in range(bisect_left(counted, dated, key=_day_of), len(counted)):
             frozen = counted[place]
             if frozen.foreign > latest:
                 break
             if _is_after(entered, frozen.foreign):
-                doubt = found.setdefault(frozen.transaksi_id, _Doubt(frozen, []))
-                doubt.movements.append(dict(zip(_MOVEMENT, values, strict=True)))
+                movement = movement or dict(zip(_MOVEMENT, values, strict=True))
+                found.setdefault(frozen.transaksi_id, _Doubt(frozen, [])).movements.append(movement)
     return found
 
 
@@ -184,13 +186,12 @@ def _is_after(created_at: datetime, snapshot: datetime) -> bool:
     return created_at > snapshot or created_at == snapshot.replace(microsecond=0) != snapshot
 
 
-def _lines_of(source: Source, candidates: Mapping[int, _Doubt]) -> dict[tuple[int, _Key], int]:
+def _lines_of(source: Source, doubts: Mapping[int, _Doubt]) -> dict[tuple[int, _Key], int]:
     """The line of each card that a document counted, among those of the items that moved."""
     found: dict[tuple[int, _Key], int] = {}
-    items = sorted({row["kode_barang"] for doubt in candidates.values() for row in doubt.movements})
-    for start in range(0, len(items), ITEMS_PER_QUERY):
-        some = items[start : start + ITEMS_PER_QUERY]
-        for row in _QUERIES.counted_keys(source.conn, transaksi_ids=list(candidates), items=some):
+    items = sorted({row["kode_barang"] for doubt in doubts.values() for row in doubt.movements})
+    for some in _parts(items, ITEMS_PER_QUERY):
+        for row in _QUERIES.counted_keys(source.conn, transaksi_ids=list(doubts), items=some):
             found[row["transaksi_id"], _key(row)] = row["baris"]
     return found
 
