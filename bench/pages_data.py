@@ -28,7 +28,7 @@ BULK: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("warehouses", ()),
     ("headers", ("documents", "today")),
     *((name, ()) for name in ["details", "transactions", "computed", "runs", "jobs", "events", "acts", "postings"]),
-    *((name, ()) for name in ("drop_values_of_failed", "journal", "cards")),
+    *((name, ()) for name in ("drop_values_of_failed", "journal", "cards", "movements")),
     ("drafts", ("documents", "today")),
     ("draft_lines", ("documents",)),
     ("limit_of_waiting", ()),

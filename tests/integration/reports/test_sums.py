@@ -296,10 +296,13 @@ def test_late_movements_are_those_that_each_standing_count_did_not_know(
     read: Read, postings: list[Posting], drawn: random.Random, connection: Any
 ) -> None:
     movements = []
-    for _ in range(MOVEMENTS):
-        dated = FIRST + timedelta(minutes=drawn.randrange(-600, 60 * 24 * 90))
-        entered = dated + timedelta(minutes=drawn.choice((1, 30, 600, 60 * 24 * 20)))  # WIB
-        card = drawn.choice(ITEMS), drawn.choice(LOTS), drawn.choice(WAREHOUSES)
+    counted = [one for one in postings if one.is_count]
+    for _ in range(MOVEMENTS):  # around the snapshot of some count
+        near = drawn.choice(counted)
+        dated = near.snapshot_at + timedelta(minutes=drawn.choice((-30_000, -1, 0, 1)))
+        entered = near.snapshot_at + timedelta(minutes=drawn.choice((-60, -1, 0, 1, 60, 30_000)))  # WIB
+        line = drawn.choice(near.lines)
+        card = (line.kode_barang, drawn.choice((line.lot, line.lot, "L2")), line.gudang_kode)
         number = builders.insert(
             connection,
             "kartu_stok",
@@ -313,9 +316,7 @@ def test_late_movements_are_those_that_each_standing_count_did_not_know(
         movements.append((dated, entered, card, number))
     connection.commit()
     gone = {one.nota.removesuffix("-BALIK") for one in postings if not one.is_count}
-    standing = sorted(
-        (one for one in postings if one.is_count and one.nota not in gone), key=lambda one: (one.posted_at, one.id)
-    )
+    standing = sorted((one for one in counted if one.nota not in gone), key=lambda one: (one.posted_at, one.id))
 
     def expected(**only: Any) -> list[tuple[Any, ...]]:
         return [
