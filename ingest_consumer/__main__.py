@@ -22,7 +22,7 @@ import click
 from ingest_consumer import broker, dead_letters, logs, metrics, topology
 from ingest_consumer.broker import BROKER_ERRORS
 from ingest_consumer.consumer import consume as run_consumer
-from ingest_consumer.database import Database, passes
+from ingest_consumer.database import Database, passes, said
 from ingest_consumer.dead_letters import Box, Done, Letter, Standing
 from ingest_consumer.errors import IngestError, SettingsError, TopologyError
 from ingest_consumer.relay import relay as run_relay
@@ -207,7 +207,8 @@ def main() -> None:
     except Exception as error:
         if not (passes(error) or isinstance(error, BROKER_ERRORS)):
             raise
-        click.echo(f"error: a server cannot be reached: {type(error).__name__} {error}", err=True)
+        words = broker.said(error) if isinstance(error, BROKER_ERRORS) else said(error)
+        click.echo(f"error: a server cannot be reached: {words}", err=True)
         sys.exit(1)
 
 

@@ -22,6 +22,8 @@ from ingest_consumer.errors import AirflowDown, AirflowRefused, AirflowUnavailab
 NOTE_MAX = 1000
 """Airflow's own limit on a note, in characters."""
 
+SETTING = "EVEREST_AIRFLOW_URL"
+
 EVENTS_MAX = 100
 """Airflow's limit on a page; the newest entries decide."""
 
@@ -137,7 +139,7 @@ class AirflowApi:
         try:
             return self._client.request(method, path, json=body, params=params, headers=headers)
         except (httpx.HTTPError, httpx.StreamError) as error:
-            raise AirflowDown(f"Airflow did not answer {method} {path}: {type(error).__name__}") from error
+            raise AirflowDown(f"Airflow did not answer {method} {path}: {tls.said(error, SETTING)}") from error
 
     def _current_token(self, instead_of: str | None = None) -> str:
         """The shared token; a new one when there is none yet or a 401 has just refused `instead_of`."""

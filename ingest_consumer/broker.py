@@ -9,8 +9,9 @@ from urllib.parse import urlsplit
 import pika
 import pika.data
 from pika.adapters.blocking_connection import BlockingChannel
-from pika.exceptions import AMQPError
+from pika.exceptions import AMQPError, IncompatibleProtocolError
 
+from ingest_consumer import tls as tls_words
 from ingest_consumer.tls import Tls, split
 
 BROKER_ERRORS = (AMQPError, OSError)
@@ -35,6 +36,15 @@ def connect(amqp_url: str, name: str, heartbeat_s: int) -> pika.BlockingConnecti
     parameters.connection_attempts = 1
     parameters.client_properties = {"connection_name": name}
     return pika.BlockingConnection(parameters)
+
+
+def said(error: BaseException) -> str:
+    """One of BROKER_ERRORS for a log, with what to look at in the settings."""
+    words = tls_words.said(error, "EVEREST_AMQP_URL")
+    if not isinstance(error, IncompatibleProtocolError):
+        return words
+    # what is left of a refused handshake, and of plain AMQP at a port that speaks TLS
+    return f"{words}; EVEREST_AMQP_URL: it may want TLS (amqps://), or a certificate of ours (ssl_cert and ssl_key)"
 
 
 def close_quietly(thing: pika.BlockingConnection | BlockingChannel | None) -> None:

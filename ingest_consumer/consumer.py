@@ -21,7 +21,7 @@ from ingest_consumer import broker, endpoints, logs, metrics, topology
 from ingest_consumer.airflow_api import AirflowApi
 from ingest_consumer.broker import BROKER_ERRORS
 from ingest_consumer.dag_gate import DagGate
-from ingest_consumer.database import Database, passes
+from ingest_consumer.database import Database, passes, said
 from ingest_consumer.delivery import Delivery, Means
 from ingest_consumer.errors import IngestError, TopologyError
 from ingest_consumer.pauses import Backoff, Complaints
@@ -85,7 +85,7 @@ class Worker:
                 log.warning("%s: %s; subscribing again", self._name, reason)
                 self._stop.wait(backoff.next_s())
             except BROKER_ERRORS as error:
-                self._complaints.say("broker", f"broker: {type(error).__name__} {error}; trying again")
+                self._complaints.say("broker", f"broker: {broker.said(error)}; trying again")
                 self._stop.wait(backoff.next_s())
             except TopologyError as error:
                 self._complaints.say("topology", error.message, logging.ERROR)
@@ -197,7 +197,7 @@ class Worker:
         except Exception as error:
             delivery.doubt()
             if passes(error):
-                self._complaints.say("database", f"database: {type(error).__name__} {error}; trying again")
+                self._complaints.say("database", f"database: {said(error)}; trying again")
                 delivery.pause(self._database_backoff.next_s())
                 return None
             self._bugs += 1
@@ -259,7 +259,7 @@ def check_start(settings: Settings, stop: threading.Event, vitals: Vitals | None
             finally:
                 broker.close_quietly(connection)
         except BROKER_ERRORS as error:
-            complaints.say("broker", f"broker: {type(error).__name__} {error}; waiting for it")
+            complaints.say("broker", f"broker: {broker.said(error)}; waiting for it")
             stop.wait(backoff.next_s())
 
 

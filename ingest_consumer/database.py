@@ -16,6 +16,7 @@ import pymysql
 from pymysql.constants import CLIENT
 from pymysql.err import DataError, IntegrityError, MySQLError
 
+from ingest_consumer import tls
 from ingest_consumer.addresses import MysqlUrl
 
 Connection = Any
@@ -23,6 +24,7 @@ Connection = Any
 
 CONNECT_TIMEOUT_S = 5
 CR_SSL_CONNECTION_ERROR = 2026
+ACCESS_DENIED = 1045
 LOCK_WAIT_S = 5
 LOCK_NAME_MAX = 64
 """MySQL's limit on the name of a GET_LOCK."""
@@ -101,6 +103,14 @@ class Database:
             # under REPEATABLE READ a re-read inside one transaction would show the old row
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
         return conn
+
+
+def said(error: BaseException) -> str:
+    """A database error for a log, with what to look at in the settings."""
+    words = tls.said(error, "EVEREST_MYSQL_URL")
+    if isinstance(error, MySQLError) and error.args[:1] == (ACCESS_DENIED,):  # all that MariaDB says of a missing TLS
+        return f"{words}; the account may be for TLS only: ssl_ca, or ssl_cert and ssl_key, of EVEREST_MYSQL_URL"
+    return words
 
 
 def passes(error: Exception) -> bool:

@@ -20,7 +20,7 @@ from pika.exceptions import AMQPConnectionError, UnroutableError
 
 from ingest_consumer import broker, endpoints, logs, metrics, topology
 from ingest_consumer.broker import BROKER_ERRORS
-from ingest_consumer.database import Connection, Database, passes
+from ingest_consumer.database import Connection, Database, passes, said
 from ingest_consumer.errors import TopologyError
 from ingest_consumer.pauses import Backoff, Complaints
 from ingest_consumer.published_marks import Marks, free_of
@@ -81,7 +81,7 @@ class Relay:
                     self._stop.wait(self._settings.relay_poll.total_seconds())
             except Exception as error:
                 if passes(error):
-                    self._complaints.say("database", f"database: {type(error).__name__} {error}; trying again")
+                    self._complaints.say("database", f"database: {said(error)}; trying again")
                 else:
                     self._vitals.meter.count(metrics.RETRIES, cause="bug")
                     log.exception("relay: OUR BUG; beginning anew")
@@ -230,7 +230,7 @@ class Relay:
         return channel
 
     def _lose_broker(self, error: BaseException) -> None:
-        self._complaints.say("broker", f"broker: {type(error).__name__} {error}; rows wait in the outbox")
+        self._complaints.say("broker", f"broker: {broker.said(error)}; rows wait in the outbox")
         self._drop_broker()
         self._broker_not_before = time.monotonic() + self._broker_backoff.next_s()
 

@@ -13,7 +13,7 @@ import time
 
 from ingest_consumer import broker, dead_letters, metrics, topology
 from ingest_consumer.broker import BROKER_ERRORS
-from ingest_consumer.database import Database, passes
+from ingest_consumer.database import Database, passes, said
 from ingest_consumer.errors import IngestError
 from ingest_consumer.pauses import Complaints
 from ingest_consumer.settings import Settings
@@ -59,7 +59,8 @@ class Settler:
             taken, left = self._settle(stop)
         except Exception as error:
             if passes(error) or isinstance(error, (*BROKER_ERRORS, IngestError)):
-                words = f"dead letters cannot be looked after: {type(error).__name__} {error}; they stay"
+                trouble = broker.said(error) if isinstance(error, BROKER_ERRORS) else said(error)
+                words = f"dead letters cannot be looked after: {trouble}; they stay"
                 self._complaints.say(KIND, words, logging.ERROR)
             else:
                 log.exception("relay: OUR BUG in settling dead letters; they stay")

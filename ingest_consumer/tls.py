@@ -12,6 +12,7 @@ ssl_verify=0 says that they are not. A server that offers no TLS is refused.
 from __future__ import annotations
 
 import ssl
+from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -63,3 +64,46 @@ def http(url: str) -> tuple[str, ssl.SSLContext | bool]:
     """Address and `verify` of an httpx client: certificates are verified whatever the URL says, but ssl_verify=0."""
     plain, tls = split(url)
     return plain, True if tls is None else tls.context()
+
+
+def said(error: BaseException, setting: str) -> str:
+    """An error of a connection in words for a log; where its cause is TLS, also what to look at in `setting`, which
+    names the URL. Asking again is right all the same: a certificate may be renewed meanwhile."""
+    words = f"{type(error).__name__} {error}".rstrip()
+    advice = next((text for one in _causes(error) if (text := _advice(one, setting))), None)
+    return words if advice is None else f"{words}; {advice}"
+
+
+_EXPIRED, _NOT_YET, _OTHER_HOST, _OTHER_ADDRESS = 10, 9, 62, 64
+"""OpenSSL's numbers of why a certificate was not accepted (X509_V_ERR_...)."""
+
+_NO_TLS_THERE = (
+    "WRONG_VERSION_NUMBER",
+    "RECORD_LAYER_FAILURE",
+    "HTTP_REQUEST",
+    "UNKNOWN_PROTOCOL",
+    "PACKET_LENGTH_TOO_LONG",
+)
+
+
+def _advice(error: BaseException, setting: str) -> str | None:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        if error.verify_code in (_OTHER_HOST, _OTHER_ADDRESS):
+            return f"{setting} must name the server as its certificate does"
+        if error.verify_code in (_EXPIRED, _NOT_YET):
+            return f"the certificate of the server of {setting} is not valid at this time"
+        return f"ssl_ca of {setting} is not who signed the server's certificate"
+    if isinstance(error, ssl.SSLError) and error.reason:
+        if error.reason in _NO_TLS_THERE:
+            return f"the server of {setting} speaks no TLS at this port"
+        if "ALERT" in error.reason:
+            return f"the server of {setting} did not accept us: it may want a certificate of ours, ssl_cert and ssl_key"
+    return None
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error, what it was raised from, and so on."""
+    one: BaseException | None = error
+    while one is not None:
+        yield one
+        one = one.__cause__ or one.__context__

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from ingest_consumer import metrics
+from ingest_consumer import metrics, tls
 from ingest_consumer.errors import Reason
 from ingest_consumer.shadow import queries
 
@@ -137,7 +137,7 @@ class Pulse:
                 detail = json.dumps(vitals.detail(), ensure_ascii=False)
                 queries.beat(conn, name=vitals.name, instance=vitals.instance, detail=detail)
         except Exception as error:  # whatever it is, it is no reason to stop the work beside it
-            vitals.trouble("heartbeat", "database", f"no heartbeat: {type(error).__name__} {error}")
+            vitals.trouble("heartbeat", "database", f"no heartbeat: {tls.said(error, 'EVEREST_MYSQL_URL')}")
             return False
         self._has_begun = True
         vitals.well("heartbeat", "database")

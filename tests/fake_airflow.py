@@ -7,6 +7,7 @@ It keeps runs and notes, gives out tokens, and answers from a script where a tes
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable
@@ -20,7 +21,7 @@ USER, PASSWORD = "consumer", "not a secret"
 class FakeAirflow:
     """DAGs are ready unless `dags` says otherwise; `on_trigger` is called with the run id and conf of a new run."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.dags: dict[str, dict[str, Any] | None] = {}
         self.runs: dict[str, dict[str, Any]] = {}
         self.notes: dict[str, str] = {}
@@ -34,11 +35,14 @@ class FakeAirflow:
         self._valid_tokens: set[str] = set()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
+        self._scheme = "https" if tls else "http"
+        if tls:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_address[1]}"
 
     def close(self) -> None:
         self.release.set()

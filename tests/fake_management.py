@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -14,7 +15,7 @@ USER, PASSWORD = "monitor", "not a secret either"
 class FakeManagement:
     """`queues`: path below /api/queues/ -> what is said of it. `status`: the next answers' status."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.queues: dict[str, dict[str, Any]] = {
             "%2F/everest.jobs.q": {"messages_ready": 0, "messages_unacknowledged": 0}
         }
@@ -22,11 +23,14 @@ class FakeManagement:
         self.calls = 0
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
+        self._scheme = "https" if tls else "http"
+        if tls:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_address[1]}"
 
     def holds(self, ready: int = 0, unacked: int = 0) -> None:
         self.queues["%2F/everest.jobs.q"] = {"messages_ready": ready, "messages_unacknowledged": unacked}

@@ -87,7 +87,12 @@ def mariadb(*options: str) -> Iterator[MysqlUrl]:
         )
         accounts.chmod(0o644)
         install = [machine.require(machine.program("mariadb-install-db"), "MariaDB"), "--no-defaults"]
-        install += [f"--datadir={folder / 'data'}", "--skip-test-db", "--auth-root-authentication-method=socket"]
+        install += [
+            f"--datadir={folder / 'data'}",
+            f"--tmpdir={folder}",
+            "--skip-test-db",
+            "--auth-root-authentication-method=socket",
+        ]
         done = subprocess.run(as_user("mysql", install), cwd="/", capture_output=True, text=True, check=False)
         if done.returncode != 0:
             pytest.fail(f"MariaDB's data folder could not be made: {done.stderr[-800:]}")
@@ -96,6 +101,7 @@ def mariadb(*options: str) -> Iterator[MysqlUrl]:
             machine.require(machine.program("mariadbd"), "MariaDB"),
             "--no-defaults",
             f"--datadir={folder / 'data'}",
+            f"--tmpdir={folder}",  # others of these servers tidy up the common one
             f"--socket={folder / 'socket'}",
             f"--pid-file={folder / 'pid'}",
             f"--init-file={accounts}",
@@ -123,14 +129,15 @@ def mariadb(*options: str) -> Iterator[MysqlUrl]:
 
 
 @contextmanager
-def rabbitmq(ca: Path, cert: Path, key: Path) -> Iterator[int]:
-    """A RabbitMQ that speaks AMQP over TLS alone; yields its port. Its first account is the broker's own guest."""
+def rabbitmq(ca: Path, cert: Path, key: Path, *settings: str) -> Iterator[int]:
+    """A RabbitMQ that speaks AMQP over TLS alone; yields its port. Its first account is the broker's own guest.
+    `settings`: further lines of rabbitmq.conf."""
     with folder_for("rabbitmq") as folder:
         port, epmd_port = free_port(), free_port()
         (folder / "rabbitmq.conf").write_text(
             f"listeners.tcp = none\nlisteners.ssl.local = 127.0.0.1:{port}\n"
             f"ssl_options.cacertfile = {ca}\nssl_options.certfile = {cert}\nssl_options.keyfile = {key}\n"
-            "log.console = true\nlog.file = false\n"
+            "log.console = true\nlog.file = false\n" + "".join(f"{line}\n" for line in settings)
         )
         (folder / "plugins").write_text("[].\n")
         for file in folder.iterdir():

@@ -12,6 +12,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+HOUR = datetime.timedelta(hours=1)
+TWO_DAYS = datetime.timedelta(days=2)
+
 
 @dataclass(frozen=True)
 class Files:
@@ -36,19 +39,19 @@ class Authority:
         )
         self.file = self._write("ca.pem", self._cert.public_bytes(serialization.Encoding.PEM))
 
-    def certificate(self, *hosts: str) -> Files:
+    def certificate(self, *hosts: str, has_expired: bool = False) -> Files:
         """For these host names and addresses."""
         key = ec.generate_private_key(ec.SECP256R1())
         names = [x509.IPAddress(ip_address(host)) if host[0].isdigit() else x509.DNSName(host) for host in hosts]
         cert = (
-            _builder(_name(hosts[0]), self._cert.subject, key)
+            _builder(_name(hosts[0]), self._cert.subject, key, HOUR if has_expired else TWO_DAYS)
             .add_extension(x509.SubjectAlternativeName(names), critical=False)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
             .add_extension(_usage(signs=False), critical=True)
             .sign(self._key, hashes.SHA256())
         )
-        stem = hosts[0].replace(".", "-")
+        stem = hosts[0].replace(".", "-") + ("-expired" if has_expired else "")
         pem = serialization.Encoding.PEM
         private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
         return Files(
@@ -68,16 +71,19 @@ def _name(text: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, ends_after: datetime.timedelta = TWO_DAYS
+) -> x509.CertificateBuilder:
+    """Valid since yesterday."""
+    begins = datetime.datetime.now(datetime.UTC) - TWO_DAYS / 2
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
+        .not_valid_before(begins)
+        .not_valid_after(begins + ends_after)
     )
 
 

@@ -14,6 +14,7 @@ from ingest_consumer.addresses import Login
 
 JOBS_QUEUE = "everest.jobs.q"
 DEAD_LETTER_QUEUE = "everest.jobs.failed.dlq"
+SETTING = "EVEREST_RABBIT_MANAGEMENT_URL"
 
 
 class ManagementUnavailable(EverestError):
@@ -53,7 +54,7 @@ class Management:
         try:
             answer = self._client.get(path)
         except (httpx.HTTPError, httpx.StreamError) as error:
-            raise ManagementUnavailable(f"no answer to GET {path}: {type(error).__name__}") from error
+            raise ManagementUnavailable(f"no answer to GET {path}: {tls.said(error, SETTING)}") from error
         if answer.status_code != httpx.codes.OK:
             raise ManagementUnavailable(f"{answer.status_code} to GET {path}")
         return sum(_count(answer, name) for name in ("messages_ready", "messages_unacknowledged"))

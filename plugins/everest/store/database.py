@@ -30,7 +30,10 @@ LOCKED = frozenset({1213, 1205, 1020})
 # And server gone, lost connection (two numbers).
 TRANSIENT = LOCKED | {2006, 2013, 2055}
 # Cannot reach the server at all, or it is starting, stopping or full (for this user: 1203, 1226).
-UNREACHABLE = frozenset({2002, 2003, 1040, 1053, 1077, 1079, 1203, 1226, 1927, 3169})
+# 2026: no TLS with it, as with a server that ends meanwhile, or whose certificate will be renewed.
+TLS_FAILED = 2026
+UNREACHABLE = frozenset({2002, 2003, TLS_FAILED, 1040, 1053, 1077, 1079, 1203, 1226, 1927, 3169})
+ACCESS_DENIED = 1045
 # It ended a connection that was idle (4031), or lost the way to us (1158 to 1161).
 CUT_OFF = frozenset({4031, 1158, 1159, 1160, 1161})
 # It changes places with another one: read only (1290, 1836), offline (3032), no part of its cluster (1047), or its
@@ -167,9 +170,18 @@ def _interruption(error: MySQLdb.Error) -> BaseException | None:
     return cause
 
 
+_WHERE = "of EVEREST_MYSQL_URL, for tasks the extra of Airflow's connection"
+_ADVICE = {
+    TLS_FAILED: f"; see ssl_ca, ssl_cert and the host name {_WHERE}",
+    ACCESS_DENIED: f"; the account may be for TLS only: ssl_ca, or ssl_cert and ssl_key, {_WHERE}",
+}
+"""All that MariaDB says of a missing TLS is that access is denied."""
+
+
 def typed(error: MySQLdb.Error) -> DatabaseError:
     number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     text = str(error.args[1]) if len(error.args) > 1 else str(error)
+    text += _ADVICE.get(number, "")
     if number in PASSING or isinstance(error, MySQLdb.InterfaceError):
         return TransientDatabaseError(text, number)
     if number == DUPLICATE:

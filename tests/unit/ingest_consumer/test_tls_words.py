@@ -1,0 +1,147 @@
+"""What a log says when TLS fails: which setting to look at, by the kind of failure."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from datetime import timedelta
+from pathlib import Path
+
+import pymysql
+import pytest
+
+from everest.reconciler.management import Management, ManagementUnavailable
+from everest.store.database import MySQLdb, typed
+from ingest_consumer import broker, database
+from ingest_consumer.addresses import Login
+from ingest_consumer.airflow_api import AirflowApi
+from ingest_consumer.errors import AirflowDown
+from tests.security.certificates import Authority, Files
+
+Serve = Callable[[ssl.SSLContext | None], int]
+PATIENCE_S = 5
+
+
+@pytest.fixture(scope="module")
+def authorities(tmp_path_factory: pytest.TempPathFactory) -> tuple[Authority, Authority]:
+    folder = tmp_path_factory.mktemp("certificates")
+    return Authority(folder, "ours"), Authority(folder, "stranger")
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Listeners that shake hands with everybody, and hang up; without a context they answer in plain words."""
+    listeners = []
+
+    def start(context: ssl.SSLContext | None) -> int:
+        listener = socket.create_server(("127.0.0.1", 0))
+        listeners.append(listener)
+
+        def answer() -> None:
+            with suppress(OSError):
+                while True:
+                    plain, _ = listener.accept()
+                    with plain, suppress(OSError):
+                        if context is None:
+                            plain.sendall(b"we speak no such thing here\r\n" * 10)
+                            continue
+                        with context.wrap_socket(plain, server_side=True) as secure:
+                            secure.recv(1)
+
+        threading.Thread(target=answer, daemon=True).start()
+        return int(listener.getsockname()[1])
+
+    yield start
+    for listener in listeners:
+        listener.close()
+
+
+def context(files: Files, asks_for_ours: bool = False) -> ssl.SSLContext:
+    one = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    one.load_cert_chain(files.cert, files.key)
+    if asks_for_ours:
+        one.load_verify_locations(files.ca)
+        one.verify_mode = ssl.CERT_REQUIRED
+    return one
+
+
+def of_the_broker(port: int, ca: Path | None, host: str = "127.0.0.1") -> str:
+    url = f"amqp://x:x@{host}:{port}/%2F" if ca is None else f"amqps://x:x@{host}:{port}/%2F?ssl_ca={ca}"
+    with pytest.raises(broker.BROKER_ERRORS) as caught:
+        broker.connect(url, "test", 60)
+    return broker.said(caught.value)
+
+
+def of_airflow(port: int, ca: Path, host: str = "127.0.0.1") -> str:
+    with (
+        closing(AirflowApi(f"https://{host}:{port}?ssl_ca={ca}", "u", "p", PATIENCE_S)) as api,
+        pytest.raises(AirflowDown) as caught,
+    ):
+        api.dag_state("d")
+    assert caught.value.retryable, "a certificate may be renewed meanwhile"
+    return caught.value.message
+
+
+WAYS = [pytest.param(of_the_broker, "EVEREST_AMQP_URL"), pytest.param(of_airflow, "EVEREST_AIRFLOW_URL")]
+
+
+@pytest.mark.parametrize(("said", "setting"), WAYS)
+def test_each_flaw_of_a_certificate_names_its_setting(
+    authorities: tuple[Authority, Authority], serve: Serve, said: Callable[..., str], setting: str
+) -> None:
+    ours, stranger = authorities
+    good = ours.certificate("127.0.0.1")
+    port = serve(context(good))
+
+    assert f"ssl_ca of {setting} is not who signed" in said(port, stranger.file)
+    assert f"{setting} must name the server as its certificate does" in said(port, good.ca, "localhost")
+    expired = serve(context(ours.certificate("127.0.0.1", has_expired=True)))
+    assert f"the certificate of the server of {setting} is not valid at this time" in said(expired, good.ca)
+    assert f"the server of {setting} speaks no TLS at this port" in said(serve(None), good.ca)
+
+
+def test_a_server_that_wants_a_certificate_of_ours_is_told_from_one_that_is_away(
+    authorities: tuple[Authority, Authority], serve: Serve
+) -> None:
+    files = authorities[0].certificate("127.0.0.1")
+    port = serve(context(files, asks_for_ours=True))
+
+    for words, setting in ((of_the_broker(port, files.ca), "AMQP"), (of_airflow(port, files.ca), "AIRFLOW")):
+        assert f"EVEREST_{setting}_URL" in words
+        assert "a certificate of ours" in words
+    assert "it may want TLS (amqps://)" in of_the_broker(port, None), "plain AMQP to a port that speaks TLS"
+
+    port = socket_that_is_closed()
+    for words in (of_the_broker(port, files.ca), of_airflow(port, files.ca)):
+        assert "EVEREST" not in words, "nobody listens: no word about certificates"
+
+
+def socket_that_is_closed() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_the_management_api_says_its_own_setting(authorities: tuple[Authority, Authority], serve: Serve) -> None:
+    ours, stranger = authorities
+    url = f"https://127.0.0.1:{serve(context(ours.certificate('127.0.0.1')))}?ssl_ca={stranger.file}"
+    with (
+        closing(Management(Login(url, "u", "p"), "/", timedelta(seconds=PATIENCE_S))) as management,
+        pytest.raises(ManagementUnavailable, match="ssl_ca of EVEREST_RABBIT_MANAGEMENT_URL"),
+    ):
+        management.queue_is_empty()
+
+
+def test_a_database_that_denies_access_may_want_tls_and_one_without_tls_is_asked_again() -> None:
+    denied = "Access denied for user 'x'@'127.0.0.1'"
+    assert "ssl_key, of EVEREST_MYSQL_URL" in database.said(pymysql.OperationalError(1045, denied))
+    assert "ssl_key, of EVEREST_MYSQL_URL" in str(typed(MySQLdb.OperationalError(1045, denied)))
+    assert not typed(MySQLdb.OperationalError(1045, denied)).retryable
+
+    handshake = typed(MySQLdb.OperationalError(2026, "TLS/SSL error: certificate has expired"))
+    assert handshake.retryable
+    assert "ssl_ca" in str(handshake)
+    assert "EVEREST" not in database.said(pymysql.OperationalError(2013, "Lost connection"))
