@@ -1,6 +1,6 @@
 """The command line: `python -m ingest_consumer consume | relay | dead-letters ...`.
 
-Exit codes: 0 done (a SIGTERM too), 1 something was refused, 2 the call, the settings or the broker's queues are wrong.
+How they end, and with which exit code: exits.py. A SIGTERM is an ordinary end.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import json
 import logging
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,13 +17,14 @@ from dataclasses import replace
 from typing import Any
 
 import click
+from pika.exceptions import AMQPError
 
-from ingest_consumer import broker, dead_letters, logs, metrics, topology
-from ingest_consumer.broker import BROKER_ERRORS
+from ingest_consumer import broker, dead_letters, exits, logs, metrics, topology
 from ingest_consumer.consumer import consume as run_consumer
 from ingest_consumer.database import Database, passes, said
 from ingest_consumer.dead_letters import Box, Done, Letter, Standing
-from ingest_consumer.errors import IngestError, SettingsError, TopologyError
+from ingest_consumer.errors import ServerDown
+from ingest_consumer.plurals import count
 from ingest_consumer.relay import relay as run_relay
 from ingest_consumer.settings import Settings
 
@@ -33,7 +33,7 @@ READ_WAIT_S = 20
 """How long a dead-letters command waits for another reader of the queue."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}, epilog=exits.TABLE)
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     """Between the queue and Airflow: publishes jobs, starts their DAG runs, looks after dead letters.
@@ -86,7 +86,7 @@ def list_letters(as_json: bool) -> None:
         return
     for letter in letters:
         click.echo(_line(letter))
-    click.echo(f"{len(letters)} dead letters" if letters else "no dead letters")
+    click.echo(count(len(letters), "dead letter") if letters else "no dead letters")
 
 
 def _login() -> str:
@@ -100,7 +100,9 @@ def _selection(command: Callable[..., None]) -> Callable[..., None]:
     """The ways to say which letters; the same for replay and drop."""
     for option in (
         click.argument("notas", nargs=-1, metavar="[NOTA]..."),
-        click.option("--shadow", "shadow_ids", type=int, multiple=True, help="By shadow id; repeatable."),
+        click.option(
+            "--job", "--shadow", "shadow_ids", type=int, multiple=True, help="By the number of the job; repeatable."
+        ),
         click.option("--letter", "keys", multiple=True, help="By the letter's own key from `list`; repeatable."),
         click.option("--all", "everything", is_flag=True, help="Every letter."),
         click.option("--actor", default=_login, show_default="your login", help="For the audit log."),
@@ -134,38 +136,46 @@ def settle() -> None:
         settled = [letter for letter in box.letters if letter.standing is Standing.SETTLED]
         for letter in settled:
             box.take(letter)
-    click.echo(f"{len(settled)} settled letters taken out")
+    click.echo(f"{count(len(settled), 'settled letter')} taken out")
 
 
 def _work(given: dict[str, Any], do: Callable[[Box, list[Letter], Database], list[Done]]) -> None:
     if not any(given.values()):
-        raise click.UsageError("say which letters: a NOTA, --shadow, --letter or --all")
+        raise click.UsageError("say which letters: a NOTA, --job, --letter or --all")
     with _box() as (box, database):
         done = do(box, dead_letters.chosen(box.letters, **given), database)
     for one in done:
         click.echo(f"{_name(one.letter)}: {one.words}")
     if not all(one.ok for one in done):
-        sys.exit(1)
+        click.get_current_context().exit(exits.FAILED if any(one.ok for one in done) else exits.NOT_POSSIBLE)
 
 
 @contextmanager
 def _box() -> Iterator[tuple[Box, Database]]:
     settings = Settings.from_environment()
     database = Database(settings.mysql, settings.mysql_timeout)
-    connection = broker.connect(settings.amqp_url, "everest dead-letters", settings.heartbeat)
+    connection = None
     try:
+        connection = broker.connect(settings.amqp_url, "everest dead-letters", settings.heartbeat)
         topology.ensure_dead_letters(connection)
         with dead_letters.opened(connection, database, READ_WAIT_S) as box:
             if box is None:
-                raise IngestError("another reader has the dead letters at the moment; try again")
+                raise ServerDown("another reader has the dead letters at the moment; try again")
             yield box, database
+    except Exception as error:
+        if isinstance(error, AMQPError) or (isinstance(error, OSError) and connection is None):
+            raise ServerDown(exits.server_down("broker", settings.amqp_url, error, broker.said(error))) from error
+        if passes(error):
+            where = f"mysql://{settings.mysql.host}:{settings.mysql.port}"
+            raise ServerDown(exits.server_down("database", where, error, said(error))) from error
+        raise
     finally:
         database.close()
         broker.close_quietly(connection)
 
 
 def _name(letter: Letter) -> str:
-    return f"nota {letter.row.nomer_nota} (shadow {letter.row.id})" if letter.row else f"letter {letter.key}"
+    return f"nota {letter.row.nomer_nota} (job #{letter.row.id})" if letter.row else f"letter {letter.key}"
 
 
 def _line(letter: Letter) -> str:
@@ -175,7 +185,7 @@ def _line(letter: Letter) -> str:
         letter.standing.value.upper(),
         f"code {row.error_code}" if row and row.error_code else "",
         f"age {_age(age)}" if age is not None else "age unknown",
-        f"{row.attempts} attempts" if row else "",
+        count(row.attempts, "attempt") if row else "",
         f"letter {letter.key}" if row else "",
     ]
     return f"{_name(letter)}  {' · '.join(word for word in words if word)}\n    {letter.reason}"
@@ -196,20 +206,7 @@ def _stop_signal() -> threading.Event:
 
 
 def main() -> None:
-    try:
-        cli()
-    except (SettingsError, TopologyError) as error:
-        click.echo(f"error: {error.message}", err=True)
-        sys.exit(2)
-    except IngestError as error:
-        click.echo(f"error: {error.message}", err=True)
-        sys.exit(1)
-    except Exception as error:
-        if not (passes(error) or isinstance(error, BROKER_ERRORS)):
-            raise
-        words = broker.said(error) if isinstance(error, BROKER_ERRORS) else said(error)
-        click.echo(f"error: a server cannot be reached: {words}", err=True)
-        sys.exit(1)
+    exits.run(cli, "python -m ingest_consumer")
 
 
 if __name__ == "__main__":

@@ -25,11 +25,11 @@ def rerun(conn: Any, shadow_id: int, actor: str, reason: str | None = None) -> s
     """
     row, run = _lock(conn, shadow_id)
     if row.worker_status != "FAILED":
-        words = f"shadow row {shadow_id} is {row.worker_status}, only FAILED can be run again"
+        words = f"job #{shadow_id} is {row.worker_status}, only FAILED can be run again"
         raise _refused("not_failed", words, row, job=shadow_id, status=row.worker_status)
     if run is None:
         if row.transaksi_id is None:
-            words = f"shadow row {shadow_id} has neither a document nor a workflow"
+            words = f"job #{shadow_id} has neither a document nor a workflow"
             raise _refused("nothing", words, row, job=shadow_id)
         workflow, key = OPNAME_POSTING, str(row.transaksi_id)
         dag_id, n = row.dag_id or OPNAME_POSTING, (row.n or 1) + 1
@@ -44,7 +44,7 @@ def rerun(conn: Any, shadow_id: int, actor: str, reason: str | None = None) -> s
     run_id = shadow.dag_run_id(workflow, key, row.workflow_id, shadow_id, n)
     announced = {"shadow_id": shadow_id, "workflow_id": row.workflow_id, "dag_run_id": run_id, "n": n}
     if not shadow.queries.rerun_shadow(conn, **announced, dag_id=dag_id, old_dag_run_id=row.dag_run_id):
-        raise _refused("changed", f"shadow row {shadow_id} changed meanwhile; look again", row, job=shadow_id)
+        raise _refused("changed", f"job #{shadow_id} changed meanwhile; look again", row, job=shadow_id)
     if run is not None:  # locked first, written second: a refusal above leaves nothing half done
         shadow.queries.rerun_run(conn, **announced)
         shadow.queries.rerun_followers(conn, **announced, dag_id=dag_id)
@@ -99,13 +99,13 @@ def _lock(conn: Any, shadow_id: int) -> tuple[Shadow, dict[str, Any] | None]:
     """The row as it is under its run's lock, and the run. A row without a run is guarded by the CAS alone."""
     row = shadow.get(conn, shadow_id)
     if row is None:
-        raise _refused("missing", f"there is no shadow row {shadow_id}", None, job=shadow_id)
+        raise _refused("missing", f"there is no job #{shadow_id}", None, job=shadow_id)
     if row.workflow_id is None:
         return shadow.respelled(conn, row), None
     found = shadow.queries.lock_run(conn, workflow_id=row.workflow_id)
     row = shadow.get(conn, shadow_id)  # read again: it may have changed before we had the lock
     if row is None or found is None:
-        words = f"shadow row {shadow_id} names a workflow that does not exist"
+        words = f"job #{shadow_id} names a workflow that does not exist"
         raise _refused("no_workflow", words, row, job=shadow_id)
     columns = ("id", "workflow", "idempotency_key", "status", "n", "dag_id", "dag_run_id", "compensation", "error_code")
     return shadow.respelled(conn, row), dict(zip(columns, found, strict=True))

@@ -21,7 +21,7 @@ from pika.adapters.blocking_connection import BlockingChannel
 from ingest_consumer import broker, by_hand, shadow
 from ingest_consumer.broken_letters import BrokenLetters, Seen, seen
 from ingest_consumer.database import Database
-from ingest_consumer.errors import DecodeError, IngestError, RerunRefused
+from ingest_consumer.errors import DecodeError, LetterMissing, RerunRefused
 from ingest_consumer.message import Message, decode, mismatch
 from ingest_consumer.shadow import Shadow
 from ingest_consumer.topology import DEAD_LETTER_QUEUE
@@ -272,18 +272,18 @@ def _decoded(body: bytes) -> tuple[Message | None, str]:
 def chosen(
     letters: list[Letter], notas: tuple[str, ...], shadow_ids: tuple[int, ...], keys: tuple[str, ...], everything: bool
 ) -> list[Letter]:
-    """The letters a person named. Raises IngestError when a name fits none, so that a typing error does not pass."""
+    """The letters a person named. Raises LetterMissing when a name fits none, so that a typing error does not pass."""
     if everything:
         return letters
     picked = {id(letter): letter for letter in letters if _is_named(letter, notas, shadow_ids, keys)}
     found = list(picked.values())
     missing = [
         *(f"nota {nota}" for nota in notas if not any(_is_named(letter, (nota,), (), ()) for letter in found)),
-        *(f"shadow row {one}" for one in shadow_ids if not any(_is_named(letter, (), (one,), ()) for letter in found)),
+        *(f"job #{one}" for one in shadow_ids if not any(_is_named(letter, (), (one,), ()) for letter in found)),
         *(f"letter {key}" for key in keys if not any(_is_named(letter, (), (), (key,)) for letter in found)),
     ]
     if missing:
-        raise IngestError(f"no dead letter of {', '.join(missing)}; `dead-letters list` shows what there is")
+        raise LetterMissing(f"no dead letter of {', '.join(missing)}; `dead-letters list` shows what there is")
     return found
 
 

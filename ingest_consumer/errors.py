@@ -44,6 +44,16 @@ class TopologyError(IngestError):
     """The broker holds a queue or exchange that is not the one we can work with."""
 
 
+class ServerDown(IngestError):
+    """A server does not answer, or lets nobody in at the moment."""
+
+    retryable = True
+
+
+class LetterMissing(IngestError):
+    """There is no such dead letter."""
+
+
 class DecodeError(IngestError):
     """The message is not one of ours. `body` keeps the offending bytes, the message is the reason."""
 

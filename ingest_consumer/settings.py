@@ -76,14 +76,16 @@ class Settings:
         try:
             mysql = MysqlUrl.parse(env.get("EVEREST_MYSQL_URL", ""))
         except ValueError as problem:
-            problems.append(f"EVEREST_MYSQL_URL {problem}")
+            is_set = bool(env.get("EVEREST_MYSQL_URL"))
+            problems.append(f"EVEREST_MYSQL_URL {problem if is_set else 'is not set'}")
         else:
             is_readable("EVEREST_MYSQL_URL", env["EVEREST_MYSQL_URL"], problems)
         amqp_url = env.get("EVEREST_AMQP_URL", "")
         if is_readable("EVEREST_AMQP_URL", amqp_url, problems) and (
             urlsplit(amqp_url).scheme not in ("amqp", "amqps") or not urlsplit(amqp_url).hostname
         ):
-            problems.append("EVEREST_AMQP_URL must look like amqp://user:password@host:port/vhost")
+            wanted = "must look like amqp://user:password@host:port/vhost"
+            problems.append(f"EVEREST_AMQP_URL {wanted if amqp_url else 'is not set'}")
 
         foreign_jobs = env.get("EVEREST_FOREIGN_JOBS") or "take"
         if foreign_jobs not in ("take", "leave"):
@@ -116,6 +118,8 @@ class Settings:
             consumer_endpoint=Endpoint(metrics_address, int(number("EVEREST_METRICS_PORT_CONSUMER", 0, 0, 65_535))),
             relay_endpoint=Endpoint(metrics_address, int(number("EVEREST_METRICS_PORT_RELAY", 0, 0, 65_535))),
         )
+        if any(problem.endswith(" is not set") for problem in problems):
+            problems.append("`source .local/stack.env` sets them for the local stack")
         if problems:
             raise SettingsError("; ".join(problems))
         return settings

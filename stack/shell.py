@@ -15,6 +15,7 @@ def render_env_file(stack: Stack, who: Identity = OWNER) -> str:
     file = stack.layout.env_file if who == OWNER else stack.layout.operator_env_file
     lines = [f"# Written by `make up`. Holds passwords. Usage: source .local/{file.name}"]
     values = (stack.own_settings() if who == OWNER else stack.connections(who)) | stack.python_environment()
+    values["EVEREST_STACK_ROOT"] = str(stack.layout.root)  # what to start when a server does not answer
     if who == OWNER:
         values["AIRFLOW_CONN_EVEREST_MYSQL"] = stack.airflow_connection()
     lines += [f"export {name}={shlex.quote(value)}" for name, value in values.items()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from everest.cli.main import main
+from ingest_consumer import exits
 
 if __name__ == "__main__":
-    main()
+    exits.run(main, "python -m everest")

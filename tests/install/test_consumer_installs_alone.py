@@ -62,7 +62,7 @@ def test_its_script_stands_beside_python(clean: Path) -> None:
 
 def test_without_settings_it_names_all_that_are_missing_and_shows_no_traceback(clean: Path) -> None:
     answer = run(clean, "-m", "ingest_consumer", "consume")
-    assert answer.returncode == 2
+    assert answer.returncode == 5
     for name in ("EVEREST_MYSQL_URL", "EVEREST_AMQP_URL", "EVEREST_AIRFLOW_URL", "EVEREST_AIRFLOW_PASSWORD"):
         assert name in answer.stderr
     assert "Traceback" not in answer.stderr

@@ -17,6 +17,7 @@ from everest.store.database import last_insert_id
 from everest.store.unit_of_work import Database
 from everest.words import said_of, say
 from ingest_consumer.airflow_api import AirflowApi
+from ingest_consumer.plurals import count
 
 HTTP_TIMEOUT = timedelta(seconds=10)
 MAX_NOTE = 1000
@@ -57,7 +58,7 @@ class Report:
     def sentence(self, named: int) -> str:
         """The first findings and how many there are, for a log or an error."""
         known = f", {self.acknowledged} acknowledged" if self.acknowledged else ""
-        head = f"{self.invariant.key}: {self.found} findings, {self.new} of them new{known}"
+        head = f"{self.invariant.key}: {count(self.found, 'finding')}, {self.new} of them new{known}"
         # What nobody has acknowledged comes first; nothing is left out.
         ordered = sorted(
             self.findings, key=lambda one: one.key in self.standing and self.standing[one.key].is_acknowledged

@@ -75,7 +75,7 @@ def _put_right(job: Job) -> list[str]:
 
 def _give_up(job: Job) -> list[str]:
     if has_letter(job) and job.transaksi_id is not None:
-        return [f"Or give it up: python -m ingest_consumer dead-letters drop --shadow {job.shadow_id} --reason ..."]
+        return [f"Or give it up: python -m ingest_consumer dead-letters drop --job {job.shadow_id} --reason ..."]
     if job.workflow_id is not None:  # no letter, or no document: `drop` would refuse
         return [f"Or give it up: {EVEREST} workflow cancel {job.workflow_id} --reason ..."]
     return []

@@ -17,8 +17,7 @@ from everest.audit.run import audit as audited
 from everest.audit.settings import AuditSettings
 from everest.cli import output
 from everest.opname.document import WIB
-
-FINDINGS, NOT_CHECKED = 1, 5
+from ingest_consumer.exits import FAILED, NOT_READY
 
 _WORDS = {"CLEAN": "[green]holds[/]", "FINDINGS": "[bold red]broken[/]", "NOT_CHECKED": "[yellow]not checked[/]"}
 
@@ -58,9 +57,9 @@ def audit(ctx: click.Context, only: tuple[str, ...], since: datetime | None, lis
     if as_json:
         output.print_json(_as_json(reports))
     if any(report.unknown for report in reports):
-        ctx.exit(FINDINGS)
+        ctx.exit(FAILED)
     if any(report.not_checked for report in reports):
-        ctx.exit(NOT_CHECKED)
+        ctx.exit(NOT_READY)
 
 
 @audit.command("acknowledge")

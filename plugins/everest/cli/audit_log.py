@@ -56,7 +56,7 @@ def audit_log(
     if following is not None:
         click.echo(f"older ones: --before {following}", err=True)
     if not found:
-        click.echo("nothing of that kind", err=True)
+        click.echo("The audit log has nothing of that kind.", err=True)
 
 
 def _utc(day: datetime | None, later: timedelta = timedelta()) -> datetime | None:

@@ -17,8 +17,8 @@ from everest.preview import Outcome, preview
 from everest.store.unit_of_work import Database, UnitOfWork
 from everest.workflow import engine, runner
 from everest.workflow.definition import Definition
+from ingest_consumer.exits import FAILED, NOT_POSSIBLE
 
-FAILED, NOT_POSSIBLE = 1, 3
 FINAL = frozenset({"COMPLETED", "CANCELLED"})
 OF_DOCUMENTS = {definition.name: definition for definition in (POST_OPNAME, REVERSE_OPNAME)}
 
@@ -63,13 +63,13 @@ def _tell_posted(database: Database, job: Job, as_json: bool) -> None:
     with database.snapshot() as tx:
         found = preview(tx, f"#{job.shadow_id}")
     if found.outcome is not Outcome.POSTED_ALREADY:
-        raise Conflict(f"{job.nomer_nota} is COMPLETED and is not run again: {found.message}; 0 rows would change")
+        raise Conflict(f"{job.nomer_nota} is COMPLETED and is not run again: {found.message}; nothing was started")
     message = f"{job.nomer_nota} is COMPLETED: {found.message}"
     if as_json:
         facts = {"shadow_id": job.shadow_id, "nomer_nota": job.nomer_nota, "dag_run_id": None, "rows_changed": 0}
         output.print_json({"status": "success", "code": 200, "message": message, **facts})
     else:
-        click.echo(output.plain(f"{message} (0 rows would change). Nothing was started."))
+        click.echo(output.plain(f"{message}. Nothing was started."))
 
 
 @click.command()

@@ -18,12 +18,14 @@ from everest.errors import (
     TransientDatabaseError,
 )
 from everest.intake.files import FileRefused, FileUnreadable
+from everest.settings import mysql_url
+from everest.store.database import CUT_OFF, DENIED, UNREACHABLE
 from everest.store.grants import GrantError
 from everest.store.migrations import MigrationError
 from everest.workflow.engine import Fenced
-from ingest_consumer.errors import RerunRefused
-
-FAILED, NOT_POSSIBLE, NOT_FOUND, NOT_READY = 1, 3, 4, 5
+from ingest_consumer import exits
+from ingest_consumer.errors import IngestError
+from ingest_consumer.exits import FAILED, NOT_FOUND, NOT_POSSIBLE, NOT_READY
 
 _EXITS: tuple[tuple[type[Exception], int], ...] = (
     (FileUnreadable, NOT_FOUND),
@@ -31,11 +33,11 @@ _EXITS: tuple[tuple[type[Exception], int], ...] = (
     (Conflict, NOT_POSSIBLE),
     (Forbidden, NOT_POSSIBLE),
     (Fenced, NOT_POSSIBLE),
-    (RerunRefused, NOT_POSSIBLE),
     (GrantError, NOT_POSSIBLE),
     (MigrationError, NOT_POSSIBLE),
     (SettingsError, NOT_READY),
     (DatabaseError, NOT_READY),
+    *exits.KINDS,
 )
 _NO_SUCH_TABLE = 1146
 
@@ -80,35 +82,32 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except (EverestError, RerunRefused) as error:
+        except (EverestError, IngestError) as error:
             _end(ctx, error)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog=exits.TABLE,
+)
 def main() -> None:
     """Stock counts (opname): submit them, see what became of them, run them again. And every other workflow.
 
     A document is named by its nota, or by the number of its job as #7. Where the database is comes from
     EVEREST_MYSQL_URL; `source .local/stack.env` sets it for the local stack.
-
-    \b
-    Exit codes:
-      0  done (also: it was done already)
-      1  refused or failed; the reasons are printed
-      2  the command line is wrong
-      3  not possible in the state the document or workflow is in; nothing was changed (`post`: it waits for a person)
-      4  no such file, document or workflow
-      5  the database or a setting is not ready; the same command can be tried again
     """
 
 
 def _end(ctx: click.Context, error: Exception) -> NoReturn:
     """Prints what happened and leaves with the exit code of this kind of error."""
     code = next((code for kind, code in _EXITS if isinstance(error, kind)), FAILED)
-    problems = getattr(error, "problems", ())
     message = str(getattr(error, "message", error))
-    if isinstance(error, TransientDatabaseError):
-        message = f"the database is not reachable or busy: {message}; try the same command again"
+    problems = getattr(error, "problems", ())
+    if isinstance(error, DatabaseError) and error.number in UNREACHABLE | CUT_OFF | DENIED:
+        message = f"the database cannot be reached or used: {message}; {exits.advice(_database_host())}"
+    elif isinstance(error, TransientDatabaseError):
+        message = f"the database was busy: {message}; try the same command again"
     elif isinstance(error, DatabaseError) and error.number == _NO_SUCH_TABLE:
         message = f"{message}: the schema is not up to date; run `python -m everest migrate`"
     if output.wants_json(ctx):
@@ -118,6 +117,13 @@ def _end(ctx: click.Context, error: Exception) -> NoReturn:
         output.complain(message)
         if isinstance(error, FileRefused):
             output.print_problems([str(problem) for problem in error.problems])
-        elif problems:
-            output.print_problems([output.problem_line(problem.as_json()) for problem in problems])
+        else:  # one that only repeats the message says nothing new
+            output.print_problems([output.problem_line(one.as_json()) for one in problems if one.pesan not in message])
     ctx.exit(code)
+
+
+def _database_host() -> str | None:
+    try:
+        return mysql_url().host
+    except SettingsError:
+        return None

@@ -47,7 +47,9 @@ def wants_json(ctx: click.Context) -> bool:
 
 
 def print_json(answer: Mapping[str, Any]) -> None:
-    click.echo(json.dumps(answer, ensure_ascii=False))
+    """One line; in escapes where the output could not carry the letters themselves."""
+    takes_all = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "") == "utf8"
+    click.echo(json.dumps(answer, ensure_ascii=not takes_all))
 
 
 def error_answer(code: int, message: str, errors: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
@@ -63,13 +65,20 @@ def plain(text: str) -> str:
     """Rows of other programs may hold anything; a terminal must not obey it."""
     if text.isprintable():
         return text
-    return "".join(
-        char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode() for char in text
-    )
+    return "".join(char if char.isprintable() or char == "\n" else _escape(char) for char in text)
+
+
+def _escape(char: str) -> str:
+    """A byte that was no UTF-8 as that byte."""
+    if "\udc80" <= char <= "\udcff":
+        return f"\\x{ord(char) - 0xDC00:02x}"
+    return char.encode("unicode_escape").decode()
 
 
 def print_problems(problems: Sequence[str]) -> None:
     """All of them; a terminal is spared the part that would only scroll away."""
+    if not problems:
+        return
     shown = problems
     if sys.stderr.isatty():
         shown = problems[:MAX_PROBLEMS_ON_SCREEN]
@@ -101,11 +110,6 @@ def wib(instant: datetime | None) -> str:
 
 def rupiah(value: Decimal | str | None) -> str:
     return "" if value is None else format_rupiah(Decimal(value))
-
-
-def count(number: int, noun: str, plural: str | None = None) -> str:
-    """1 line, 2 lines."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def styled(status: str) -> str:

@@ -13,8 +13,9 @@ from everest.cli import output
 from everest.opname.amounts import format_number
 from everest.preview import Outcome, Preview
 from everest.preview import preview as previewed
+from ingest_consumer.exits import FAILED
+from ingest_consumer.plurals import count
 
-REFUSED = 1
 ROWS_SHOWN = 50
 
 _WORDS = {
@@ -45,7 +46,7 @@ def preview(ctx: click.Context, nota: str, show_all: bool, as_json: bool) -> Non
     else:
         _print(found, show_all)
     if found.outcome is Outcome.REFUSED:
-        ctx.exit(REFUSED)
+        ctx.exit(FAILED)
 
 
 def _print(found: Preview, show_all: bool) -> None:
@@ -57,7 +58,7 @@ def _print(found: Preview, show_all: bool) -> None:
     if found.is_authorised_first:
         console.print("as if another person authorised the corrected lines now")
     if found.tanggal_wib is not None:
-        console.print(f"dated {found.tanggal_wib} WIB; {found.rows_changed} rows of the books change")
+        console.print(f"dated {found.tanggal_wib} WIB; {_changing(found.rows_changed)}")
     for warning in found.warnings:
         console.print(f"  warning: {escape(output.plain(warning))}")
     for reason in found.reasons:
@@ -86,7 +87,7 @@ def _journal(found: Preview) -> Table:
 
 
 def _stock_card(found: Preview, shown: int) -> Table:
-    table = Table(title=f"stock card: {len(found.stock_card)} rows", title_justify="left")
+    table = Table(title=f"stock card: {count(len(found.stock_card), 'row')}", title_justify="left")
     for title in ("item", "lot", "warehouse"):
         table.add_column(title)
     for title in ("in", "out", "cost", "value"):
@@ -96,3 +97,7 @@ def _stock_card(found: Preview, shown: int) -> Table:
         amounts = (format_number(value) if value else "" for value in (row.masuk, row.keluar, row.harga_pokok))
         table.add_row(*keys, *amounts, output.rupiah(row.nilai))
     return table
+
+
+def _changing(rows: int) -> str:
+    return f"{count(rows, 'row')} of the books {'changes' if rows == 1 else 'change'}"

@@ -13,6 +13,7 @@ from everest.store.outbox_purge import purge_outbox
 from everest.store.steps_purge import STEPS_MIN_AGE, purge_steps
 from everest.store.workflow_purge import MIN_AGE
 from everest.store.workflow_purge import purge as purge_workflows
+from ingest_consumer.plurals import count
 
 
 @click.command()
@@ -50,11 +51,11 @@ def purge(
             documents, lines = purge_lines(opened.transaction, lines_older_than, output.operator(), dry_run)
         if steps_older_than is not None:
             runs = purge_steps(opened.transaction, steps_older_than, output.operator(), dry_run)
-    parts = [f"{messages} messages", f"{workflows} workflows"]
+    parts = [count(messages, "message"), count(workflows, "workflow")]
     if lines_older_than is not None:
-        parts.append(f"{lines} lines of {documents} documents")
+        parts.append(f"{count(lines, 'line')} of {count(documents, 'document')}")
     if steps_older_than is not None:
-        parts.append(f"the steps of {runs} documents")
+        parts.append(f"the steps of {count(runs, 'document')}")
     words = f"{', '.join(parts[:-1])} and {parts[-1]} {'would be purged' if dry_run else 'purged'}"
     if as_json:
         facts = {

@@ -24,6 +24,7 @@ from everest.reports.files import new_file
 from everest.reports.json_file import write_json
 from everest.reports.shape import NUMBERS, Column, Filters, Kind, Report, ReportDefinition
 from everest.reports.xlsx_file import write_xlsx
+from ingest_consumer.plurals import count
 
 FORMATS = ("table", "csv", "xlsx", "json")
 DEFAULT_ROWS = 200
@@ -187,7 +188,7 @@ def _write(opened: Report, chosen: str, target: Path | None, force: bool, locale
         return
     with new_file(target, force) as stream:
         _encode(opened, chosen, locale, stream)
-    click.echo(f"{target}: {opened.title}, {opened.row_count:,} rows", err=True)
+    click.echo(f"{target}: {opened.title}, {count(opened.row_count, 'row')}", err=True)
 
 
 def _encode(opened: Report, chosen: str, locale: CsvLocale, stream: BinaryIO) -> None:
@@ -229,7 +230,7 @@ def _table(opened: Report, limit: int) -> None:
     if not opened.row_count:
         click.echo("no rows", err=True)
     if hidden:
-        click.echo(f"and {hidden:,} more rows, counted in the totals; --output FILE writes all", err=True)
+        click.echo(f"and {count(hidden, 'more row')}, counted in the totals; --output FILE writes all", err=True)
     for note in opened.definition.notes_in("id") if sys.stdout.isatty() else ():
         click.echo(note, err=True)
 

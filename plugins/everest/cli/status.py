@@ -17,8 +17,9 @@ from everest.cli import advice, output
 from everest.intake import lookup
 from everest.intake.lookup import Job
 from everest.store.unit_of_work import Database
+from ingest_consumer.exits import FAILED, INTERRUPTED
+from ingest_consumer.plurals import count
 
-FAILED = 1
 WATCH_SECONDS = 1.0
 MAX_PROBLEMS = 50
 
@@ -47,7 +48,7 @@ def status(ctx: click.Context, nota: str, watch: bool, as_json: bool) -> None:
             for jobs in rounds:
                 output.console().print(_view(jobs, watch))
     except KeyboardInterrupt:
-        ctx.exit(FAILED)
+        ctx.exit(INTERRUPTED)
     finally:
         database.close()
     if watch and any(job.worker_status != "COMPLETED" for job in jobs):
@@ -77,7 +78,7 @@ def _as_json(jobs: list[Job]) -> dict[str, object]:
 def _view(jobs: list[Job], watched: bool) -> Group:
     parts: list[RenderableType] = []
     for job in jobs:
-        parts += [_table(job), *_problems(job), Text("\n".join(advice.next_steps(job, watched)))]
+        parts += [_table(job), *_problems(job), *map(Text, advice.next_steps(job, watched))]
     return Group(*parts)
 
 
@@ -95,7 +96,7 @@ def _table(job: Job) -> Table:
         until = f", until {output.wib(job.asked_until)}" if job.asked_until else ""
         table.add_row("waits for", f"a person's decision (question {job.question}){until}")
     if job.transaksi_id is not None:
-        lines = "" if job.membalik_nota else f", {output.count(job.jumlah_baris, 'line')}"
+        lines = "" if job.membalik_nota else f", {count(job.jumlah_baris, 'line')}"
         if job.baris_dihapus_at is not None:
             lines = f", lines purged {output.wib(job.baris_dihapus_at)}"
         table.add_row("transaksi", f"{job.transaksi_id}, warehouse {_safe(str(job.gudang_kode))}{lines}")
@@ -108,7 +109,7 @@ def _table(job: Job) -> Table:
         table.add_row("DAG run", f"{_safe(job.dag_run_id)} ({job.attempts} started)")
     if job.posting_id is not None:
         sides = f"debit {output.rupiah(job.total_debet)}, credit {output.rupiah(job.total_kredit)}"
-        lines = f"{output.count(job.baris_selisih or 0, 'line')} with variance"
+        lines = f"{count(job.baris_selisih or 0, 'line')} with variance"
         table.add_row("posting", f"{job.posting_id}: {sides}, {lines}, at {output.wib(job.posted_at)}")
     if job.membalik_nota is not None:
         table.add_row("reverses", _safe(job.membalik_nota))

@@ -23,6 +23,7 @@ from everest.intake.submit import AlreadySubmitted, Submitted, submit_document
 from everest.intake.template import template_csv, template_xlsx
 from everest.opname.rules import MIN_AUTHORISATION_LEVEL
 from everest.store.unit_of_work import Database
+from ingest_consumer.plurals import count
 
 LARGE_FILE_BYTES = 512 * 1024
 """From here on reading takes long enough to be shown."""
@@ -153,7 +154,9 @@ def _check(database: Database, file: Path, found: FileDocument, authority: Autho
         problems = domain_problems(tx, submission, authority, corrects)
     if problems:
         raise FileRefused(file, [found.placed(problem) for problem in problems])
-    message = f"{submission.nomer_nota}: {len(submission.lines)} lines, nothing to object to; nothing was stored"
+    message = (
+        f"{submission.nomer_nota}: {count(len(submission.lines), 'line')}, nothing to object to; nothing was stored"
+    )
     if output.wants_json(click.get_current_context()):
         output.print_json({"status": "success", "code": 200, "message": message, "errors": []})
     else:
@@ -168,7 +171,7 @@ def _tell_submitted(
     if isinstance(result, Submitted):
         message = f"submitted {result.nomer_nota} as job #{result.shadow_id} (transaksi {result.transaksi_id})"
         facts |= {"baris": result.lines, "already_submitted": False}
-        hint = f"{result.lines} lines stored. Follow it: python -m everest status {nota} --watch"
+        hint = f"{count(result.lines, 'line')} stored. Follow it: python -m everest status {nota} --watch"
     elif result.same_content:
         message = f"already submitted: {result.nomer_nota} is {_job(result)}"
         facts |= {"worker_status": result.worker_status, "already_submitted": True}
@@ -195,7 +198,7 @@ def _job(result: AlreadySubmitted) -> str:
 
 def _tell_replaced(result: Replaced, as_json: bool) -> None:
     message = (
-        f"replaced {result.replaced_lines} lines of {result.nomer_nota} (transaksi {result.transaksi_id}) by"
+        f"replaced {count(result.replaced_lines, 'line')} of {result.nomer_nota} (transaksi {result.transaksi_id}) by"
         f" {result.lines}; the old ones are kept in posting_attempts. The book quantities are those of"
         f" {output.wib(result.snapshot_at)}"
         + (", the snapshot it had; read anew, they need --snapshot-at" if result.keeps_snapshot else "")

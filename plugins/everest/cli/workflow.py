@@ -19,6 +19,7 @@ from everest.store import workflow_lists, workflow_trace, workflow_views
 from everest.store.workflow_purge import MIN_AGE
 from everest.store.workflow_purge import purge as purge_ended
 from everest.workflow import control
+from ingest_consumer.plurals import count as counted
 
 STATUSES = ("running", "paused", "waiting_for_signal", "waiting_for_workflows", "completed", "failed", "cancelled")
 
@@ -195,7 +196,7 @@ def purge(older_than: timedelta, cancelled: bool, dry_run: bool, as_json: bool) 
         raise click.UsageError("--older-than must be at least 1d")
     with open_database() as opened:
         count = purge_ended(opened.transaction, older_than, cancelled, output.operator(), dry_run)
-    message = f"{count} runs {'would be purged' if dry_run else 'purged'}"
+    message = f"{counted(count, 'run')} {'would be purged' if dry_run else 'purged'}"
     if as_json:
         output.print_json({"status": "success", "code": 200, "message": message, "purged": count, "dry_run": dry_run})
     else:

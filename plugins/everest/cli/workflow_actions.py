@@ -26,8 +26,7 @@ from everest.store import workflow_views
 from everest.store.unit_of_work import Database, UnitOfWork
 from everest.workflow import control, deployment
 from everest.workflow.definition import Definition
-
-FAILED = 1
+from ingest_consumer.exits import FAILED
 
 
 @click.command()

@@ -46,7 +46,9 @@ class Payload(click.ParamType[dict[str, Any]]):
             text = Path(value[1:]).read_text(encoding="utf-8") if value.startswith("@") else value
             exact = json.loads(text, parse_float=lambda number: {"$decimal": number}, parse_constant=_refuse)
             payload = codec.loads(json.dumps(exact))
-        except (OSError, ValueError, ArithmeticError) as error:
+        except OSError as error:
+            self.fail(f"{value[1:]} cannot be read: {error.strerror}", param, ctx)
+        except (ValueError, ArithmeticError) as error:
             self.fail(f"not JSON: {error}", param, ctx)
         if not isinstance(payload, dict):
             self.fail('must be a JSON object like {"bulan": "2026-08"}', param, ctx)

@@ -141,7 +141,9 @@ def _facts(view: RunView) -> Table:
     if view.waiting:
         table.add_row("waits for", "\n".join(_safe(line) for line in _wait(view.waiting)))
     if view.wakes_at:
-        table.add_row("goes on at", _wib(view.wakes_at))
+        # A delay and a retry go on then; a wait is over.
+        is_delay = view.waiting is None or view.waiting.kind == "delay"
+        table.add_row("goes on at" if is_delay else "times out at", _wib(view.wakes_at))
     if view.deadline_at:
         table.add_row("deadline", _wib(view.deadline_at))
     if view.error:

@@ -22,6 +22,7 @@ from everest.intake.problem_list import ProblemList
 from everest.intake.submission import Submission
 from everest.intake.xlsx_file import XlsxReader, cell_name
 from everest.opname.amounts import DecimalLocale
+from ingest_consumer.plurals import count
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
 """100,000 lines of JSON with long texts take about 25 MiB."""
@@ -53,7 +54,7 @@ class FileRefused(EverestError):
     code = 422
 
     def __init__(self, path: Path, problems: Sequence[FileProblem], left_out: int = 0) -> None:
-        super().__init__(f"{path} was refused: {len(problems) + left_out} problem(s), nothing was stored")
+        super().__init__(f"{path} was refused: {count(len(problems) + left_out, 'problem')}, nothing was stored")
         more = f"dan {left_out} masalah lagi; perbaiki yang disebut dulu"
         self.problems = (*problems, *([FileProblem(None, "", more)] if left_out else ()))
 

@@ -26,7 +26,7 @@ from everest.reconciler.management import Management
 from everest.reconciler.rounds import Reconciler
 from everest.reconciler.settings import ReconcilerSettings
 from everest.store.unit_of_work import Database
-from ingest_consumer import endpoints, logs, metrics
+from ingest_consumer import endpoints, exits, logs, metrics
 from ingest_consumer.airflow_api import AirflowApi
 from ingest_consumer.errors import SettingsError as LogSettingsError
 from ingest_consumer.vitals import Pulse, Vitals
@@ -55,7 +55,7 @@ def main(once: bool) -> None:
         run(settings, stop, once)
     except (SettingsError, LogSettingsError) as problem:
         click.echo(f"reconciler: {problem.message}", err=True)
-        sys.exit(2)
+        sys.exit(exits.NOT_READY)
 
 
 def run(settings: ReconcilerSettings, stop: threading.Event, once: bool = False) -> None:
@@ -127,4 +127,4 @@ def _stop_signal() -> threading.Event:
 
 
 if __name__ == "__main__":
-    main()
+    exits.run(main, "python -m everest.reconciler")

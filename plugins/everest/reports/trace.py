@@ -72,8 +72,8 @@ def rows(source: Source, filters: Filters) -> Iterator[Row]:
 
 def _target(source: Source, filters: Filters) -> _Target:
     for name, query, number in (
-        ("baris jurnal", _QUERIES.nota_of_journal_row, filters.jurnal_id),
-        ("baris kartu stok", _QUERIES.nota_of_card_row, filters.kartu_stok_id),
+        ("journal row", _QUERIES.nota_of_journal_row, filters.jurnal_id),
+        ("stock-card row", _QUERIES.nota_of_card_row, filters.kartu_stok_id),
         ("posting", _QUERIES.nota_of_posting, filters.posting_id),
     ):
         if number is not None:

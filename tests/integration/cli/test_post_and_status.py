@@ -198,7 +198,7 @@ def test_h21_a_rerun_of_a_completed_document_says_that_0_rows_would_change(
 
     assert (programs.exit_code, people.exit_code) == (0, 0)
     assert (answer(programs)["status"], answer(programs)["rows_changed"]) == ("success", 0)
-    assert "0 rows would change" in people.stdout
+    assert "0 baris akan berubah" in people.stdout
     assert builders.shadow(connection, 1) == before
     with connection.cursor() as cursor:
         cursor.execute("UPDATE so_details_staging SET harga_pokok = 9999 WHERE baris = 1")
@@ -207,5 +207,5 @@ def test_h21_a_rerun_of_a_completed_document_says_that_0_rows_would_change(
     edited = everest("rerun", "SO-1")
 
     assert edited.exit_code == 3
-    assert "0 rows would change" in edited.stderr
+    assert "nothing was started" in edited.stderr
     assert builders.shadow(connection, 1) == before

@@ -82,6 +82,6 @@ def test_nothing_younger_than_a_day_can_be_purged(database: MysqlUrl) -> None:
 def test_the_command_counts_and_purges(everest: Any, connection: Any) -> None:
     message(connection, "COMPLETED", 100)
     assert json.loads(everest("purge", "--dry-run", "--json").stdout)["messages"] == 1
-    assert everest("purge").stdout == "1 messages and 0 workflows purged\n"
+    assert everest("purge").stdout == "1 message and 0 workflows purged\n"
     assert left(connection) == set()
     assert everest("purge", "--older-than", "3h").exit_code == 2

@@ -117,7 +117,7 @@ def test_every_command_says_that_the_lines_were_purged_and_the_books_stand(
 
     assert "lines purged" in everest("status", "SO-7").output
     rerun = everest("rerun", "SO-7")
-    assert (rerun.exit_code, "0 rows would change" in rerun.output) == (0, True)
+    assert (rerun.exit_code, "0 baris akan berubah" in rerun.output) == (0, True)
     assert everest("post", "SO-7").exit_code == 0
 
     variance = answer(everest("report", "variance", "--nota", "SO-7", "--format", "json"))
@@ -157,7 +157,7 @@ def test_the_same_file_sent_again_is_a_conflict_that_says_why(
         cursor.execute("UPDATE posting_sets SET created_at = created_at - INTERVAL 400 DAY")
     connection.commit()
     result = everest("purge", "--lines-older-than", "365d")
-    assert "3 lines of 1 documents purged" in result.output
+    assert "3 lines of 1 document purged" in result.output
     again = everest("submit", file, *HEADER)
     assert (again.exit_code, "its lines were purged on" in again.output) == (3, True)
 

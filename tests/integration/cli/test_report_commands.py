@@ -138,7 +138,7 @@ def test_a_trace_begins_at_a_journal_row(everest: Everest, posted: builders.Docu
     ("arguments", "code", "words"),
     [
         (("variance", "--nota", "SO-?"), 4, "no nota SO-?"),
-        (("trace", "--jurnal", "99"), 4, "no baris jurnal 99"),
+        (("trace", "--jurnal", "99"), 4, "no journal row 99"),
         (("journal", "--output", "jurnal.xyz"), 2, "say which format"),
         (("journal", "--format", "xlsx"), 2, "a workbook goes to a file"),
         (("journal", "--from", "31/08/2026"), 2, "2026-08-31"),

@@ -55,8 +55,8 @@ def test_a_reversal_is_asked_for_posted_by_hand_and_shown_on_both_documents(
     assert (shown["worker_status"], shown["workflow"]) == ("COMPLETED", "opname_reversal")
     assert answer(everest("status", posted, "--json"))["dibalik_posting_id"] == answer(done)["posting_id"]
     assert everest("post", "SO-1-BALIK").exit_code == 0, "posted already is a success again"
-    assert "0 rows would change" in everest("rerun", "SO-1-BALIK").stdout
-    assert "0 rows would change" in everest("rerun", posted).stdout
+    assert "0 baris akan berubah" in everest("rerun", "SO-1-BALIK").stdout
+    assert "0 baris akan berubah" in everest("rerun", posted).stdout
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM workflow_runs WHERE workflow = 'opname_reversal'")  # purged after a year
     connection.commit()

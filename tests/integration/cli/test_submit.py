@@ -87,7 +87,7 @@ def test_a_refused_file_is_told_by_row_and_column_and_stores_nothing(
 
     assert people.exit_code == programs.exit_code == 1
     assert "baris 1 (baris 2 di berkas), qty_fisik: '13;75'" in people.stderr
-    assert "3 problem(s), nothing was stored" in people.stderr
+    assert "3 problems, nothing was stored" in people.stderr
     assert [(error["baris"], error["kolom"], error["file_line"]) for error in answer(programs)["errors"]] == [
         (1, "qty_fisik", 2),
         (1, "harga_pokok", 2),

@@ -185,7 +185,7 @@ def test_replay_of_a_compensated_workflow_is_refused_and_keeps_the_letter(
 
     code, output = command("replay", "--shadow", str(shadow_id))
 
-    assert code == 1
+    assert code == 3
     assert "compensated" in output
     assert vhost.depth(DLQ) == 1
     assert rows.get(shadow_id)["worker_status"] == "FAILED"
@@ -227,7 +227,7 @@ def test_drop_of_a_document_at_work_is_refused(
 
     code, output = command("drop", "--all", "--reason", "x")
 
-    assert code == 1
+    assert code == 3
     assert "only a FAILED one can be dropped" in output
     assert vhost.depth(DLQ) == 1
 
@@ -255,7 +255,7 @@ def test_a_name_that_fits_no_letter_is_an_error_and_nothing_is_done(
 
     code, output = command("replay", "SO-8080", "SO-TYPO")
 
-    assert code == 1
+    assert code == 4
     assert "no dead letter of nota SO-TYPO" in output
     assert rows.get(shadow_id)["worker_status"] == "FAILED"
     assert vhost.depth(DLQ) == 1

@@ -21,7 +21,7 @@ def told(job: Job, watched: bool = False) -> str:
 
 @pytest.mark.parametrize("code", [404, 409, 422, 423, 500, 503, 504])
 def test_what_failed_with_a_fault_has_a_letter_that_can_be_dropped(code: int) -> None:
-    assert "python -m ingest_consumer dead-letters drop --shadow 8 --reason" in told(replace(FAILED, error_code=code))
+    assert "python -m ingest_consumer dead-letters drop --job 8 --reason" in told(replace(FAILED, error_code=code))
 
 
 @pytest.mark.parametrize(
