@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
 
-from everest import approvals
+from everest import approvals, preview
 from everest.opname.amounts import format_rupiah
 from everest.opname.workflow import REVERSE_OPNAME
 from everest.pages import previews
@@ -182,3 +184,30 @@ def test_page_and_command_say_the_same(browser: Be, connection: Any, everest: Ev
     assert [row["kode_barang"] for row in told["stock_card"]] == [row[0] for row in rows_of(page, "card")]
     assert [row["kode_akun"] for row in told["journal"]] == [row[1].split()[0] for row in rows_of(page, "journal")]
     assert all(problem["pesan"] in page for problem in told["problems"])
+
+
+def test_two_previews_are_at_work_the_next_waits_its_turn_and_not_for_ever(
+    browser: Be, connection: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, original = f"/documents/{builders.document(connection).shadow_id}/preview", preview.preview
+    both, go_on = Barrier(3), Event()
+
+    def slow(*given: Any) -> Any:
+        both.wait(30)
+        assert go_on.wait(30)
+        return original(*given)
+
+    monkeypatch.setattr(preview, "preview", slow)
+    with ThreadPoolExecutor(3) as pool:
+        first = [pool.submit(browser("finance").get, path) for _ in range(2)]
+        both.wait(30)
+        monkeypatch.setattr(preview, "preview", original)
+        monkeypatch.setattr(previews, "WAIT_S", 0)
+        turned_away = browser("finance").get(path)
+        monkeypatch.setattr(previews, "WAIT_S", 30)
+        waiting = pool.submit(browser("finance").get, path)
+        go_on.set()
+        assert [one.result().status_code for one in (*first, waiting)] == [200] * 3
+
+    assert (turned_away.status_code, "Terlalu banyak pratinjau" in turned_away.text) == (503, True)
+    assert browser("finance").get(path).status_code == 200

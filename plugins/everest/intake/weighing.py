@@ -1,18 +1,19 @@
 """What authorising a draft would send to the books, told to whoever is asked to: the money, before the name is given.
 
 The judgement is step 1's own (`opname.count.checked`), on the draft as it would stand if this person authorised it now.
-Nothing is written and no lock is taken, so the account of the pages may do it.
+Nothing is written and no lock is taken, so the account of the pages may do it. It is half the work of a preview, for a
+page that people leaf through, and says what a count is worth even if posting would refuse it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 
 from everest.errors import DocumentRefused, Problem
+from everest.intake.drafts import authorised
 from everest.opname.count import Counted, checked
 from everest.opname.journal import JournalRow, journal_rows
-from everest.opname.rules import MIN_AUTHORISATION_LEVEL
 from everest.store.unit_of_work import UnitOfWork
 
 
@@ -34,7 +35,7 @@ def weigh(tx: UnitOfWork, transaksi_id: int, who: str) -> Weighed | None:
     stored = tx.books.document(transaksi_id)
     if stored is None:
         return None
-    header = replace(stored, otorisasi_level=MIN_AUTHORISATION_LEVEL, diotorisasi_oleh=who[:100], diotorisasi_at=tx.now)
+    header = authorised(stored, who, tx.now)
     counted = Counted(header, tx.books)
     posted = tx.books.posting_of(header.nomer_nota, transaksi_id)
     taken = () if posted is None else (Problem(None, "nomer_nota", f"nota sudah diposting (posting {posted.id})"),)

@@ -14,7 +14,6 @@ from everest.opname import steps
 from everest.opname.header import Header
 from everest.opname.journal import JournalRow
 from everest.opname.reversal import reverse_posting
-from everest.opname.rules import MIN_AUTHORISATION_LEVEL
 from everest.opname.stock_card import CardRow
 from everest.opname.workflow import POST_OPNAME, REVERSE_OPNAME
 from everest.preview.values import JournalLine, Outcome, Preview
@@ -80,10 +79,7 @@ def preview(tx: UnitOfWork, target: str) -> Preview:
     if job.worker_status == "CANCELLED":
         message = "dokumen dibatalkan dan tidak akan diposting; 0 baris akan berubah"
         return _answer(asked, Outcome.CANCELLED, 499, message)
-    try:
-        return _reversal(tx, asked, job) if job.membalik_id is not None else _count(tx, asked)
-    except DocumentRefused as refusal:
-        return _answer(asked, Outcome.REFUSED, refusal.code, refusal.message, problems=refusal.problems)
+    return _rehearsed(tx, asked, None if job.membalik_id is None else job)
 
 
 def of_draft(tx: UnitOfWork, transaksi_id: int) -> Preview:
@@ -96,9 +92,14 @@ def of_draft(tx: UnitOfWork, transaksi_id: int) -> Preview:
         raise DocumentMissing(f"draf {transaksi_id} tidak ada")
     if header.otorisasi_level != drafts.FIRST_LEVEL:
         raise Conflict(f"{header.nomer_nota} tidak menunggu otorisasi lagi")
-    asked = _Asked(header.nomer_nota, transaksi_id, None, DRAFT, as_if=_authorised(header, tx.now))
+    as_if = drafts.authorised(header, NO_RUN, tx.now)
+    return _rehearsed(tx, _Asked(header.nomer_nota, transaksi_id, None, DRAFT, as_if=as_if))
+
+
+def _rehearsed(tx: UnitOfWork, asked: _Asked, reversal: Job | None = None) -> Preview:
+    """What its steps come to; what they refuse is an answer, too."""
     try:
-        return _count(tx, asked)
+        return _count(tx, asked) if reversal is None else _reversal(tx, asked, reversal)
     except DocumentRefused as refusal:
         return _answer(asked, Outcome.REFUSED, refusal.code, refusal.message, problems=refusal.problems)
 
@@ -117,13 +118,8 @@ def _asked(tx: UnitOfWork, job: Job, transaksi_id: int) -> _Asked:
         given=None if run is None else run.state.get(steps.APPROVAL),
         # An answer that no task has read yet is one that posting would find; a failed document asks anew.
         answer=None if run is None or job.worker_status == "FAILED" else decision_of(run, tx.now),
-        as_if=None if header is None else _authorised(header, tx.now),
+        as_if=None if header is None else drafts.authorised(header, NO_RUN, tx.now),
     )
-
-
-def _authorised(header: Header, now: datetime) -> Header:
-    """As it would stand if another person authorised it now. Who that is decides nothing about what is posted."""
-    return replace(header, otorisasi_level=MIN_AUTHORISATION_LEVEL, diotorisasi_oleh=NO_RUN, diotorisasi_at=now)
 
 
 def _count(tx: UnitOfWork, asked: _Asked) -> Preview:
