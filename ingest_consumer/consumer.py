@@ -25,6 +25,7 @@ from ingest_consumer.database import Database, passes, said
 from ingest_consumer.delivery import Delivery, Means
 from ingest_consumer.errors import IngestError, TopologyError
 from ingest_consumer.pauses import Backoff, Complaints
+from ingest_consumer.rejection import Rejection
 from ingest_consumer.settings import Settings
 from ingest_consumer.verdict import Outcome, Verdict
 from ingest_consumer.vitals import ACTIVE, Pulse, Vitals
@@ -68,7 +69,7 @@ class Worker:
         self._api = api
         self._means = Means(self._database, api, gate, settings, self._complaints, time.monotonic)
         self._held: tuple[int, Delivery] | None = None
-        self._routing_key = ""
+        self._rejection: Rejection | None = None
         self._watched: Watched | None = None
         self._bugs = 0
         self._cancelled = False
@@ -151,7 +152,7 @@ class Worker:
     def _receive(self, _channel: Any, method: Any, properties: pika.BasicProperties, body: bytes) -> None:
         headers = broker.headers_of(properties)
         self._held = (method.delivery_tag, Delivery(body, headers, bool(method.redelivered), self._means))
-        self._routing_key = method.routing_key
+        self._rejection = Rejection(method.delivery_tag, body, method.routing_key, headers)
         self._vitals.meter.add(metrics.HELD, 1)
         self._bugs = 0
 
@@ -221,8 +222,8 @@ class Worker:
             channel.basic_nack(tag, requeue=True)
             log.debug("%s: put back: %s", self._name, verdict.why)
         else:
-            topology.ensure_dead_letters(connection, self._routing_key)  # a rejection into nothing loses the message
-            channel.basic_reject(tag, requeue=False)
+            assert self._rejection is not None
+            self._rejection.carry_out(connection, channel)
             log.warning("%s: dead-lettered: %s", self._name, verdict.why)
         self._let_go()
         self._count(verdict)
@@ -235,7 +236,7 @@ class Worker:
             self._vitals.meter.add(metrics.HELD, -1)
         if self._watched is not None:
             self._watch.end(self._watched)
-        self._held = self._watched = None
+        self._held = self._rejection = self._watched = None
 
     def _count(self, verdict: Verdict) -> None:
         meter = self._vitals.meter

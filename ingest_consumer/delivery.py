@@ -20,13 +20,14 @@ from ingest_consumer.database import Database
 from ingest_consumer.errors import AirflowRefused, AirflowUnavailable, DecodeError, RerunRefused
 from ingest_consumer.message import Message, announces_same_run, decode, known_ids, mismatch
 from ingest_consumer.pauses import Backoff, Complaints
+from ingest_consumer.rejection import DEATHS, OUR_LETTER
 from ingest_consumer.settings import Settings
 from ingest_consumer.shadow import OPNAME_POSTING, Shadow
 from ingest_consumer.verdict import Outcome, Verdict
 
 log = logging.getLogger(__name__)
 
-DEAD_LETTER_HEADERS = ("x-death", "x-everest-dead")
+DEAD_LETTER_HEADERS = (DEATHS, OUR_LETTER)
 """What a delivery carries that has been in the dead-letter queue: the broker's mark, and ours."""
 MOVED_BACK_BY = "dead-letter queue"
 """The actor in the audit log when a person moved a letter back with the broker's own tools."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 import subprocess
 from collections.abc import Callable
 from datetime import timedelta
@@ -18,6 +19,9 @@ QUEUE, DLX, DLQ = "everest.jobs.q", "everest.jobs.dlx", "everest.jobs.failed.dlq
 
 Process = Callable[..., subprocess.Popen[str]]
 """The fixture of that name."""
+
+Settle = Callable[[], tuple[int, dict[str, int] | None]]
+"""The fixture `settle`: how many letters were taken out, and how many stay by standing."""
 
 
 def deliver(vhost: Vhost, running: Running, settings: Settings, body: Any, **publishing: Any) -> None:
@@ -48,3 +52,29 @@ def announce(rows: Rows, transaksi_id: int, **enqueued: Any) -> int:
 
 def is_published(rows: Rows, shadow_id: int) -> bool:
     return bool(rows.get(shadow_id)["publish_status"] == "PUBLISHED")
+
+
+class Encoded(bytes):
+    """A header value as it goes over the wire: its kind and its bytes."""
+
+
+def nested(kind: bytes, depth: int) -> Encoded:
+    """A table (F) in a table, or an array (A) in an array, and so on; the innermost is empty."""
+    key = b"\x01k" if kind == b"F" else b""
+    value = b""
+    for _ in range(depth):
+        content = key + value if value else b""
+        value = kind + struct.pack(">I", len(content)) + content
+    return Encoded(value)
+
+
+def dead(vhost: Vhost, body: Any) -> None:
+    vhost.publish(body, exchange="everest.jobs.dlx")
+
+
+def told(rows: Rows, columns: str = "body, copies, gone_at IS NOT NULL, dropped_by") -> list[tuple[Any, ...]]:
+    return list(rows.do(f"SELECT {columns} FROM broken_letters ORDER BY id"))
+
+
+def drop(rows: Rows) -> None:
+    rows.do("UPDATE broken_letters SET dropped_by = 'finance', dropped_at = UTC_TIMESTAMP(6) WHERE gone_at IS NULL")

@@ -2,46 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import Any
 
 import pytest
 
-from ingest_consumer import broken_letters, dead_letters
+from ingest_consumer import broken_letters
 from ingest_consumer.broken_letters import BrokenLetters
-from ingest_consumer.database import Database
-from ingest_consumer.settings import Settings
 from tests.broken_messages import broken_bodies
-from tests.integration.ingest_consumer.handling import DLQ
+from tests.integration.ingest_consumer.handling import DLQ, Settle, dead, drop, told
 from tests.queue_rig import Rows, Vhost, until
-
-Settle = Callable[[], tuple[int, dict[str, int] | None]]
-
-
-@pytest.fixture
-def settle(vhost: Vhost, settings: Settings) -> Iterator[Settle]:
-    vhost.declare()
-    database = Database(settings.mysql, settings.mysql_timeout)
-
-    def once() -> tuple[int, dict[str, int] | None]:
-        with closing(vhost.connect()) as connection:
-            return dead_letters.settle(connection, database, 5)
-
-    yield once
-    database.close()
-
-
-def dead(vhost: Vhost, body: Any) -> None:
-    vhost.publish(body, exchange="everest.jobs.dlx")
-
-
-def told(rows: Rows, columns: str = "body, copies, gone_at IS NOT NULL, dropped_by") -> list[tuple[Any, ...]]:
-    return list(rows.do(f"SELECT {columns} FROM broken_letters ORDER BY id"))
-
-
-def drop(rows: Rows) -> None:
-    rows.do("UPDATE broken_letters SET dropped_by = 'finance', dropped_at = UTC_TIMESTAMP(6) WHERE gone_at IS NULL")
 
 
 def test_each_broken_message_is_a_row_once_and_stays_in_the_queue(vhost: Vhost, rows: Rows, settle: Settle) -> None:

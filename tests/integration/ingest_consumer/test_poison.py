@@ -11,44 +11,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pika
-import pika.data
 import pytest
 
 from ingest_consumer import dead_letters, shadow
 from ingest_consumer.settings import Settings
 from tests.fake_airflow import FakeAirflow
+from tests.integration.ingest_consumer.handling import Encoded, nested
 from tests.queue_rig import Rows, Running, Vhost, until
 
 YEAR_57888 = 1_764_633_600_000
 """Now, by a sender that counts in milliseconds where AMQP means seconds."""
-
-
-class Encoded(bytes):
-    """A header value as it goes over the wire: its kind and its bytes."""
-
-
-def nested(kind: bytes, depth: int) -> Encoded:
-    """A table (F) in a table, or an array (A) in an array, and so on; the innermost is empty."""
-    key = b"\x01k" if kind == b"F" else b""
-    value = b""
-    for _ in range(depth):
-        content = key + value if value else b""
-        value = kind + struct.pack(">I", len(content)) + content
-    return Encoded(value)
-
-
-@pytest.fixture
-def any_header(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets a test send what pika itself would not write."""
-    encode = pika.data.encode_value
-
-    def encode_value(pieces: list[bytes], value: Any) -> int:
-        if isinstance(value, Encoded):
-            pieces.append(bytes(value))
-            return len(value)
-        return encode(pieces, value)
-
-    monkeypatch.setattr(pika.data, "encode_value", encode_value)
 
 
 @pytest.mark.usefixtures("any_header")
