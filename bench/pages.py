@@ -62,7 +62,7 @@ def pages(url: MysqlUrl, smoke: bool) -> list[Result]:
     results = []
     with served(url) as (app, client), counted_statements() as sent:
         listed = groups(filled)
-        _check_nothing_is_forgotten(app, [path for group in listed for _, path, _ in group.pages])
+        check_nothing_is_forgotten(app, [path for group in listed for _, path, _ in group.pages])
         for group in listed:
             often = runs if group.is_promised else min(runs, REPORTED_RUNS)
             asked = [_ask(client, sent, name, path, who, often) for name, path, who in group.pages]
@@ -150,7 +150,7 @@ def counted_statements() -> Iterator[Counter[str]]:
         connection.query = query
 
 
-def _check_nothing_is_forgotten(app: FastAPI, paths: Sequence[str]) -> None:
+def check_nothing_is_forgotten(app: FastAPI, paths: Sequence[str]) -> None:
     """Every page that can be opened is measured; a new one is missed here until it is."""
     routes = [route for route in app.routes if isinstance(route, GuardedRoute) and "GET" in (route.methods or ())]
     bare = [path.partition("?")[0] for path in paths]

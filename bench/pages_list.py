@@ -38,6 +38,7 @@ def groups(filled: Filled) -> list[Group]:
         Group("reports", "reports as they open, and filtered", _reports(filled)),
         Group("all", "reports about everything since the first day", _all(filled), False),
         Group("others", "the other pages", _others(filled)),
+        Group("previews", "what a posting would do, by its steps", _previews(filled), False),
         Group("files", "whole files: a document of 20,000 lines, a month of documents", _files(filled), False),
     ]
 
@@ -141,6 +142,15 @@ def _others(filled: Filled) -> list[Page]:
     return [(name, path, "finance") for name, path in asked.items()]
 
 
+def _previews(filled: Filled) -> list[Page]:
+    asked = {
+        "of 20,000 lines": f"/documents/{filled.large}/preview",
+        "of a failed one": f"/documents/{filled.failed}/preview",
+        "of a draft": f"/drafts/{filled.draft}/preview",
+    }
+    return [(name, path, "finance") for name, path in asked.items()]
+
+
 def _files(filled: Filled) -> list[Page]:
     since, until = (filled.today - timedelta(days=days) for days in (60, 30))
     month = f"since={since:%Y-%m-%d}&until={until:%Y-%m-%d}"
@@ -150,6 +160,7 @@ def _files(filled: Filled) -> list[Page]:
         "lines as sent": f"/documents/{filled.large}/sent.csv",
         "documents CSV": f"/documents.csv?{month}",
         "dead letters CSV": "/dead-letters.csv",
+        "broken messages CSV": "/dead-letters/broken.csv",
         "report CSV": f"/reports/item.csv?{month}",
         "report Excel": f"/reports/item.xlsx?{month}",
     }
