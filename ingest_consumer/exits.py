@@ -45,6 +45,7 @@ KINDS: tuple[tuple[type[Exception], int], ...] = (
 STACK_ROOT = "EVEREST_STACK_ROOT"
 """In a shell that has sourced .local/stack.env: the checkout whose stack it is."""
 TRACEBACK = "EVEREST_TRACEBACK"
+_OUTPUT = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -97,8 +98,7 @@ def reason(error: BaseException) -> str:
 
 def run(command: click.Command, name: str) -> NoReturn:
     """Runs it with the arguments of this process, and leaves with its exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        _never_fail_at_a_letter(stream)
+    sys.stdout, sys.stderr = _usable(sys.stdout), _usable(sys.stderr)
     try:
         code = command.main(prog_name=name, standalone_mode=False)
         code = code if isinstance(code, int) else DONE
@@ -113,8 +113,9 @@ def run(command: click.Command, name: str) -> NoReturn:
         click.echo(f"Error: {error.message}", err=True)
         code = code_of(error)
     except OSError as error:
-        # `| head`: whoever reads has had enough
-        code = FAILED if error.errno == errno.EPIPE else _bug(error)
+        code = _bug(error) if error.errno not in _OUTPUT else FAILED
+        if error.errno in _OUTPUT and error.errno != errno.EPIPE:  # `| head`: whoever reads has had enough
+            click.echo(f"Error: the output cannot be written: {error.strerror}", err=True)
     except Exception as error:
         code = _bug(error)
     _leave(code)
@@ -128,10 +129,14 @@ def _bug(error: Exception) -> int:
     return FAILED
 
 
-def _never_fail_at_a_letter(stream: TextIO) -> None:
-    """A terminal that knows no `é` gets it as an escape."""
+def _usable(stream: TextIO | None) -> TextIO:
+    """One that was closed before we began (`>&-`) takes all and keeps nothing; a terminal that knows no `é` gets it as
+    an escape."""
+    if stream is None:
+        return open(os.devnull, "w", encoding="utf-8")
     if isinstance(stream, TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
         stream.reconfigure(errors="backslashreplace")
+    return stream
 
 
 def _leave(code: int) -> NoReturn:

@@ -105,6 +105,7 @@ queries: Any = aiosql.from_path(
     "pymysql",
     record_classes={"Shadow": Shadow, "Relative": Relative},
     mandatory_parameters=False,
+    encoding="utf-8",
 )
 
 

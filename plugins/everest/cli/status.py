@@ -46,7 +46,10 @@ def status(ctx: click.Context, nota: str, watch: bool, as_json: bool) -> None:
                     live.update(_view(jobs, watch), refresh=True)
         else:
             for jobs in rounds:
-                output.console().print(_view(jobs, watch))
+                for job in jobs:
+                    output.console().print(Group(*_about(job)))
+                    # Not through the console: it would break a command that is to be copied into lines.
+                    click.echo("".join(f"{line}\n" for line in advice.next_steps(job, watch)), nl=False)
     except KeyboardInterrupt:
         ctx.exit(INTERRUPTED)
     finally:
@@ -78,8 +81,12 @@ def _as_json(jobs: list[Job]) -> dict[str, object]:
 def _view(jobs: list[Job], watched: bool) -> Group:
     parts: list[RenderableType] = []
     for job in jobs:
-        parts += [_table(job), *_problems(job), *map(Text, advice.next_steps(job, watched))]
+        parts += [*_about(job), *map(Text, advice.next_steps(job, watched))]
     return Group(*parts)
+
+
+def _about(job: Job) -> list[RenderableType]:
+    return [_table(job), *_problems(job)]
 
 
 def _table(job: Job) -> Table:

@@ -202,7 +202,7 @@ def load_queries(name: str | Path, as_tuples: bool = False, streaming: bool = Fa
     kind: type[Any] = MySQLdb.cursors.Cursor if as_tuples else MySQLdb.cursors.DictCursor
     if streaming:
         kind = MySQLdb.cursors.SSCursor
-    return aiosql.from_path(file, "mysqldb", kwargs={"cursorclass": kind})
+    return aiosql.from_path(file, "mysqldb", kwargs={"cursorclass": kind}, encoding="utf-8")
 
 
 class Statements:

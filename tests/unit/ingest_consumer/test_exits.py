@@ -119,3 +119,24 @@ def test_a_reader_that_has_had_enough_and_a_terminal_without_our_letters_break_n
     assert (closed.returncode, closed.stderr) == (1, b"")
     ascii_only = subprocess.run(command, env=env, capture_output=True, check=False)
     assert ascii_only.stdout.startswith(b"\\xe9 \\u2192 \\xb7")
+
+
+def test_an_output_that_is_closed_or_full_is_no_traceback() -> None:
+    code = (
+        "import click; from ingest_consumer import exits\n"
+        "def say(): print('x' * 50_000); click.echo('y', err=True)\n"
+        "exits.run(click.Command('it', callback=say), 'it')"
+    )
+    shell = 'exec "$0" -c "$1" {}'
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+
+    def run(redirection: str) -> tuple[int, str]:
+        command = ["bash", "-c", shell.format(redirection), sys.executable, code]
+        done = subprocess.run(
+            command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False
+        )
+        return done.returncode, done.stderr
+
+    assert run(">&-") == (0, "y\n")
+    assert run("2>&-") == (0, "")
+    assert run(">/dev/full") == (1, "Error: the output cannot be written: No space left on device\n")
