@@ -193,9 +193,9 @@ CREATE TABLE kartu_stok (
     created_at DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
     PRIMARY KEY (id),
     KEY ix_kartu_stok_kartu (kode_barang, lot, gudang_kode, tanggal_wib, id),
-    KEY ix_kartu_stok_segar (gudang_kode, created_at),
     KEY ix_kartu_stok_posting (posting_id),
     KEY ix_kartu_stok_nota (nomer_nota, sumber),
+    KEY ix_kartu_stok_masuk (gudang_kode, created_at, kode_barang),
     CONSTRAINT ck_kartu_stok_arah CHECK (masuk >= 0 AND keluar >= 0)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
 

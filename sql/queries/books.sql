@@ -149,17 +149,19 @@ WHERE transaksi_id = :transaksi_id AND problems IS NOT NULL;
 -- ended after the snapshot was not seen by it; it began after `earliest`. An older column of
 -- whole seconds may have rounded its stamp down.
 -- A row that does not say its source is an older worker's count if its nota is one; what says another source is no count.
--- STRAIGHT_JOIN: what was entered since is little and comes first; the items are made ready for the first such row only.
+-- STRAIGHT_JOIN: what was entered since is little and comes first, out of ix_kartu_stok_masuk alone; the items are made
+-- ready for the first such row only, and the row itself is read if its item was counted.
 SELECT k.id, k.kode_barang, k.lot, k.gudang_kode, k.nomer_nota,
        (k.posting_id IS NOT NULL OR k.sumber = 'OPNAME'
         OR (k.sumber IN ('', 'LAMA')
             AND EXISTS (SELECT 1 FROM so_headers_staging h WHERE h.nomer_nota = k.nomer_nota))) AS is_opname,
        k.tanggal_wib, k.created_at, k.sumber, k.masuk, k.keluar
-FROM kartu_stok k
+FROM kartu_stok entered
 STRAIGHT_JOIN (SELECT DISTINCT d.kode_barang FROM so_details_staging d WHERE d.header_id = :header_id) counted
-    ON counted.kode_barang = k.kode_barang
-WHERE k.gudang_kode IN :codes
-  AND k.created_at >= :entered_from
+    ON counted.kode_barang = entered.kode_barang
+STRAIGHT_JOIN kartu_stok k ON k.id = entered.id
+WHERE entered.gudang_kode IN :codes
+  AND entered.created_at >= :entered_from
   AND ((k.posting_id IS NOT NULL AND k.created_at > :snapshot_utc)
        OR (k.posting_id IS NULL
            AND (k.created_at > :snapshot_foreign

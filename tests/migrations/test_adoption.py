@@ -98,6 +98,17 @@ def test_an_adopted_table_has_every_column_key_and_check_of_ours_and_keeps_its_o
         shape.run(empty_schema, NEW_JOURNAL_ROW.replace(", 1, 'SBY'", ", -1, 'SBY'"))
 
 
+def test_a_key_that_served_until_ours_grew_longer_stays_the_applications_own(empty_schema: MysqlUrl) -> None:
+    theirs = "created_at DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6), KEY ix_masuk (gudang_kode, created_at)"
+    shape.run(empty_schema, KARTU_STOK.replace("\n) ENGINE", f",\n    {theirs}\n) ENGINE"))
+    migrate(empty_schema, lambda line: None)
+
+    described_now = described(empty_schema, "kartu_stok")
+    assert "`ix_masuk` (`gudang_kode`,`created_at`)" in described_now
+    assert "`ix_kartu_stok_masuk` (`gudang_kode`,`created_at`,`kode_barang`)" in described_now
+    assert "ix_kartu_stok_segar" not in described_now
+
+
 def test_a_second_run_finds_nothing_to_do_in_adopted_tables(empty_schema: MysqlUrl) -> None:
     shape.run(empty_schema, JURNAL + KARTU_STOK)
     migrate(empty_schema, lambda line: None)

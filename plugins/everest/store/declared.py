@@ -15,6 +15,7 @@ COLUMN = re.compile(r"(\w+) (\w+(?:\([\d,]+\))?) ?(.*)")
 KEY = re.compile(r"(?:(UNIQUE )?KEY (\w+)|(PRIMARY) KEY) \(([\w, ]+)\)")
 ADD_COLUMN = re.compile(r"ALTER TABLE (\w+) ADD COLUMN (\w+) ([^,]+);")
 ADD_KEY = re.compile(r"ALTER TABLE (\w+) ADD ((UNIQUE )?KEY (\w+) \((.+)\));")
+DROP_KEY = re.compile(r"ALTER TABLE (\w+) DROP KEY (\w+);")
 CHECK = re.compile(r"CONSTRAINT (\w+) CHECK \((.*)\)")
 LISTED = re.compile(r"(\w+) IN \((.*)\)")
 TYPE = re.compile(r"(\w+)(?:\((.*)\))?(.*)")
@@ -76,10 +77,12 @@ class Table:
         return table
 
     def with_key_of(self, statement: str) -> None:
-        """Takes in a key that a later statement adds to the table."""
+        """Takes in a key that a later statement adds to the table, and forgets one that it drops."""
         if (added := ADD_KEY.fullmatch(statement)) and added[1] == self.name:
             columns = tuple(column.strip() for column in added[5].split(","))
             self.keys[added[4]] = Key(columns, bool(added[3]), added[2])
+        elif (dropped := DROP_KEY.fullmatch(statement)) and dropped[1] == self.name:
+            self.keys.pop(dropped[2], None)
 
     def allowed_values(self, column: str) -> frozenset[str]:
         """The values that a CHECK of ours lists for a column; empty = no list."""

@@ -22,7 +22,7 @@ from everest.errors import EverestError
 from everest.settings import MysqlUrl, mysql_url
 from everest.store.adoption import Findings, examine
 from everest.store.database import SQL_DIR, Connection, connect, load_queries, transaction, typed_errors
-from everest.store.declared import ADD_COLUMN, ADD_KEY, Table
+from everest.store.declared import ADD_COLUMN, ADD_KEY, DROP_KEY, Table
 
 MIGRATIONS_DIR = SQL_DIR / "migrations"
 FILE_NAME = re.compile(r"(\d{4})_[a-z0-9_]+\.sql")
@@ -182,7 +182,7 @@ def apply(
                     execute(conn, extension, report)
         with transaction(conn):
             try:
-                if not is_there(queries, conn, statement):
+                if not is_done(queries, conn, statement):
                     execute(conn, statement, report)
             except conn.Error as error:
                 # Only the first one of a resumed file can have been done by the run that died.
@@ -221,11 +221,13 @@ def execute(conn: Connection, statement: str, report: Report) -> None:
                 raise
 
 
-def is_there(queries: Any, conn: Connection, statement: str) -> bool:
-    """Whether the column that a statement adds stands already, or its key, under its name and on its columns: in a
-    schema that was made from sql/schema.sql they do."""
+def is_done(queries: Any, conn: Connection, statement: str) -> bool:
+    """Whether the column that a statement adds stands already, or its key, under its name and on its columns, or the
+    key that it drops does not: so it is in a schema that was made from sql/schema.sql."""
     if column := ADD_COLUMN.fullmatch(statement):
         return bool(queries.has_column(conn, table=column[1], column=column[2]))
+    if dropped := DROP_KEY.fullmatch(statement):
+        return queries.key_columns(conn, table=dropped[1], key=dropped[2]) is None
     added = ADD_KEY.fullmatch(statement)
     return added is not None and queries.key_columns(conn, table=added[1], key=added[4]) == added[5]
 
