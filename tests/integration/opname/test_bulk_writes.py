@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from MySQLdb.cursors import DictCursor
 
 from everest.opname import document, stock_card, variance
 from everest.store.books import MysqlBooks
+from everest.store.database import load_queries
 from tests import builders
 from tests.builders import Line
 from tests.integration.opname.walk import Walker
@@ -112,3 +115,22 @@ def test_changing_a_line_and_back_again_does_not_leave_the_passing_value(
     assert builders.books(connection) == builders.NOTHING_POSTED
     assert walker.post(posted.shadow_id) == "COMPLETED"
     assert [kode for kode, *_ in builders.card_of(connection, posted.nomer_nota)] == ["A"]
+
+
+def test_a_movement_of_an_item_that_was_not_counted_is_passed_by_in_the_index(connection: Any) -> None:
+    """Its row is not fetched to be thrown away: in a night of counts there are a hundred thousand of them."""
+    counted = builders.document(connection, LINES)
+    now = datetime(2026, 3, 10, 5, 0)
+    given = {
+        "header_id": counted.header_id,
+        "codes": ["GD-A", "GD-B"],
+        **dict.fromkeys(("snapshot_utc", "snapshot_foreign", "foreign_second", "entered_from", "earliest"), now),
+    }
+    connection.commit()
+
+    with connection.cursor(DictCursor) as cursor:
+        cursor.execute(f"EXPLAIN {load_queries('books').movements_since.sql}", given)
+        plan = {row["table"]: row for row in cursor.fetchall()}
+
+    assert plan["entered"]["key"] == "ix_kartu_stok_masuk"
+    assert "Using index" in plan["entered"]["Extra"].split("; ")
