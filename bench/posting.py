@@ -95,8 +95,8 @@ class Core:
     def _check(self, transaksi_id: int, lines: int) -> int:
         with closing(store.connect(self.server.url)) as conn, conn.cursor() as cursor:
             cursor.execute(
-                # By the posting, which has an index: a scan of a long history would push out of the buffer pool what the
-                # next posting needs.
+                # By the posting, which has an index: a scan of a long history would push out of the buffer pool what
+                # the next posting needs.
                 "SELECT (SELECT COUNT(*) FROM transaksi_values WHERE transaksi_id = p.transaksi_id),"
                 " (SELECT COUNT(*) FROM kartu_stok WHERE posting_id = p.id), p.baris_selisih"
                 " FROM posting_sets p WHERE p.transaksi_id = %s",
