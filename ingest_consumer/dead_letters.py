@@ -278,12 +278,12 @@ def chosen(
     picked = {id(letter): letter for letter in letters if _is_named(letter, notas, shadow_ids, keys)}
     found = list(picked.values())
     missing = [
-        *(f"nota {nota}" for nota in notas if not any(_is_named(letter, (nota,), (), ()) for letter in found)),
-        *(f"job #{one}" for one in shadow_ids if not any(_is_named(letter, (), (one,), ()) for letter in found)),
-        *(f"letter {key}" for key in keys if not any(_is_named(letter, (), (), (key,)) for letter in found)),
+        *(f"of nota {nota}" for nota in notas if not any(_is_named(letter, (nota,), (), ()) for letter in found)),
+        *(f"of job #{one}" for one in shadow_ids if not any(_is_named(letter, (), (one,), ()) for letter in found)),
+        *(key for key in keys if not any(_is_named(letter, (), (), (key,)) for letter in found)),
     ]
     if missing:
-        raise LetterMissing(f"no dead letter of {', '.join(missing)}; `dead-letters list` shows what there is")
+        raise LetterMissing(f"no dead letter {', '.join(missing)}; `dead-letters list` shows what there is")
     return found
 
 

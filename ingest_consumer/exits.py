@@ -116,9 +116,21 @@ def run(command: click.Command, name: str) -> NoReturn:
         code = _bug(error) if error.errno not in _OUTPUT else FAILED
         if error.errno in _OUTPUT and error.errno != errno.EPIPE:  # `| head`: whoever reads has had enough
             click.echo(f"Error: the output cannot be written: {error.strerror}", err=True)
+    except UnicodeEncodeError as error:
+        foreign = next((word for word in sys.argv[1:] if not _is_text(word)), None)
+        if foreign is None:
+            code = _bug(error)
+        else:
+            click.echo(f"Error: {os.fsencode(foreign)!r} is not UTF-8; nothing has such a name here", err=True)
+            code = USAGE
     except Exception as error:
         code = _bug(error)
     _leave(code)
+
+
+def _is_text(word: str) -> bool:
+    """Whether an argument came as UTF-8; Python keeps bytes that did not as halves of surrogates."""
+    return not any("\udc80" <= char <= "\udcff" for char in word)
 
 
 def _bug(error: Exception) -> int:

@@ -6,7 +6,9 @@ import importlib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from datetime import timedelta
+from types import ModuleType
 
+from everest.errors import SettingsError
 from everest.settings import MysqlUrl, Settings, mysql_url
 from everest.store.database import Connection, connect, patience, prepare
 from everest.store.unit_of_work import Database, UnitOfWork
@@ -59,10 +61,18 @@ def task_queues() -> list[str]:
     return sorted({DEFAULT_TASK_QUEUE, *(one.options.queue for one in _all_definitions() if one.options.queue)})
 
 
+def _module(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise  # the module is there, and asks for one that is not
+        raise SettingsError(f"EVEREST_WORKFLOWS names {name}, and there is no such module") from None
+
+
 def _all_definitions() -> list[Definition]:
     found: list[Definition] = []
     for module in Settings.from_environment().workflows:
-        values = vars(importlib.import_module(module)).values()
-        for one in [value for value in values if isinstance(value, Definition)]:
+        for one in [value for value in vars(_module(module)).values() if isinstance(value, Definition)]:
             found += [known for known in (one, *one.children()) if known not in found]
     return found

@@ -87,7 +87,7 @@ def _output_options() -> list[click.Parameter]:
         ),
         click.Option(
             ["--rows"],
-            type=click.IntRange(1),
+            type=click.IntRange(1, 1_000_000),
             default=DEFAULT_ROWS,
             show_default=True,
             help="Of a table on the screen; files have all.",

@@ -119,7 +119,7 @@ def timeline(run: str, after: int, size: int, as_json: bool) -> None:
 @workflow.command()
 @RUN
 @click.option("--step", help="Only the public state that this step left, in full.")
-@click.option("--visit", type=click.IntRange(1), help="With --step: of this pass. Default: the last.")
+@click.option("--visit", type=click.IntRange(1, 2**31 - 1), help="With --step: of this pass. Default: the last.")
 @click.option("--after", type=int, default=0, help="Page on: only lines with a number above this one.")
 @click.option("--size", type=click.IntRange(1, 1000), default=workflow_trace.PAGE, show_default=True, help="Lines.")
 @output.json_option

@@ -20,6 +20,8 @@ from everest.store.unit_of_work import Database, UnitOfWork
 from everest.workflow import codec
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+MAX_AGE = timedelta(days=36_500)
+"""Nothing here is older, and a calendar ends."""
 
 
 class Age(click.ParamType[timedelta]):
@@ -31,7 +33,10 @@ class Age(click.ParamType[timedelta]):
         found = re.fullmatch(r"([1-9][0-9]{0,5})([mhd])", str(value))
         if found is None:
             self.fail(f"{value!r} is no age; write 90m, 12h or 7d", param, ctx)
-        return timedelta(**{_UNITS[found[2]]: int(found[1])})
+        age = timedelta(**{_UNITS[found[2]]: int(found[1])})
+        if age > MAX_AGE:
+            self.fail(f"{value!r} is longer than {MAX_AGE.days}d", param, ctx)
+        return age
 
 
 class Payload(click.ParamType[dict[str, Any]]):

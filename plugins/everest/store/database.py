@@ -36,8 +36,8 @@ UNREACHABLE = frozenset({2002, 2003, TLS_FAILED, 1040, 1053, 1077, 1079, 1203, 1
 ACCESS_DENIED = 1045
 # It ended a connection that was idle (4031), or lost the way to us (1158 to 1161).
 CUT_OFF = frozenset({4031, 1158, 1159, 1160, 1161})
-# It does not know us, or has no such schema (for us).
-DENIED = frozenset({1044, 1045, 1049, 1698})
+# It does not know us, has no such schema (for us), or nobody has its name.
+DENIED = frozenset({1044, 1045, 1049, 1698, 2005})
 # It changes places with another one: read only (1290, 1836), offline (3032), no part of its cluster (1047), or its
 # group takes no commit (3100, 3101). A new connection finds the one that took over.
 FAILING_OVER = frozenset({1290, 1836, 3032, 1047, 3100, 3101})

@@ -140,3 +140,14 @@ def test_an_output_that_is_closed_or_full_is_no_traceback() -> None:
     assert run(">&-") == (0, "y\n")
     assert run("2>&-") == (0, "")
     assert run(">/dev/full") == (1, "Error: the output cannot be written: No space left on device\n")
+
+
+def test_an_argument_that_is_no_text_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["program", os.fsdecode(b"SO-\xff")])
+    command = click.Command("it", params=[click.Argument(["nota"])], callback=lambda nota: nota.encode())
+    with pytest.raises(SystemExit) as ended:
+        exits.run(command, "program")
+    assert ended.value.code == exits.USAGE
+    assert "b'SO-\\xff' is not UTF-8" in capsys.readouterr().err
