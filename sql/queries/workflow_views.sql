@@ -75,13 +75,13 @@ FROM workflow_compensations
 WHERE workflow_id = :run_id
 ORDER BY sequence DESC;
 
--- name: dag_runs(run_id, size)
--- The DAG runs a workflow went through, newest first, by what happened in each.
+-- name: dag_runs(run_id, before_n, size)
+-- The DAG runs a workflow went through, newest first, by what happened in each; before_n is the last of the page before.
 SELECT n, MIN(created_at) AS first_at, MAX(created_at) AS last_at,
        SUM(event = 'started') AS started, SUM(event IN ('completed', 'branch_completed')) AS completed,
        SUM(event = 'failed') AS failed, SUM(event = 'taken_over') AS by_hand
 FROM workflow_events
-WHERE workflow_id = :run_id AND n IS NOT NULL
+WHERE workflow_id = :run_id AND n < :before_n
 GROUP BY n
 ORDER BY n DESC
 LIMIT :size;

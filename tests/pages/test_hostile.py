@@ -43,7 +43,7 @@ NAMES = pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE.keys())
 # Every name that a page reads from its address; a test finds those that are missing here.
 PARAMETERS = """
     status nota gudang since until min max stuck before tab sort skip search variance after lang done report
-    gudang_kode kode_barang nomer_nota new workflow lot order flawed line alasan kelompok others parent
+    gudang_kode kode_barang nomer_nota new workflow lot order flawed line alasan kelompok others parent runs
 """.split()  # noqa: SIM905 - a list of this length is a paragraph
 
 FIELDS = """

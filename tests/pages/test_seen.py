@@ -106,6 +106,7 @@ def paths(database: MysqlUrl, connection: Any, browser: Be) -> list[str]:
     tabs = [f"/documents/{posted.shadow_id}?tab={tab}" for tab in documents.TABS]
     reports = ("warehouse&since=", "variance&since=", "late-movements&since=", "trace&nomer_nota=SO-DIPOSTING")
     return [
+        "/health",  # first: a heartbeat is alive for 45 seconds
         "/documents",
         *tabs,
         *(f"/documents/{one}" for one in (undone.shadow_id, refused.shadow_id, waits.shadow_id)),
@@ -123,7 +124,6 @@ def paths(database: MysqlUrl, connection: Any, browser: Be) -> list[str]:
         "/workflows",
         f"/workflows/{closes}",
         f"/workflows/{breaks}",
-        "/health",
         "/documents/999999999",
     ]
 

@@ -14,6 +14,7 @@ import pytest
 from everest import bootstrap
 from everest.errors import DocumentRefused
 from everest.settings import MysqlUrl
+from everest.store import workflow_views
 from everest.workflow import control
 from everest.workflow.builder import workflow
 from everest.workflow.definition import Definition
@@ -334,3 +335,35 @@ def test_declared_fields_are_inputs_and_each_flaw_stands_at_its_field(browser: B
     posted(client, run_id, "input", "given", sequence=shown, **right)
     world.pass_time(timedelta(minutes=1))
     assert world.state(run_id)["kurs"] == {"usd": Decimal("16250.50"), "pada": date(2026, 8, 31), "bank": "BI"}
+
+
+def test_dag_runs_are_paged_and_none_is_missing(
+    browser: Be, world: MysqlWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workflow_views, "MAX_DAG_RUNS", 2)
+    run_id = world.begin(workflow("waits").wait_for_signal("a").wait_for_signal("b").wait_for_signal("c").build())
+    for name in "abc":
+        world.signal(run_id, name)
+    pages, address = [], f"/workflows/{run_id}"
+    for _ in range(3):
+        page = browser("analyst").get(address).text
+        pages.append(re.findall(rf"waits__{run_id}__\d+__(\d+)</a>", page))
+        older = re.findall(r'href="([^"]*runs=\d+)"', page)
+        address = older[0].replace("&amp;", "&") if older else address
+    assert pages == [["4", "3"], ["2", "1"], []] and "Terbaru" in page
+    assert browser("analyst").get(f"/workflows/{run_id}?runs=0").status_code == 200
+
+
+def test_what_the_engine_says_is_told_in_the_language_of_the_page(browser: Be, world: MysqlWorld) -> None:
+    """A budget that is used up; and what a page refuses."""
+    built = workflow("anggaran").then(gives(a=1), name="a").then(gives(b=1), name="b").max_transitions(1).build()
+    run_id = world.begin(built)
+    client = browser("engineer")
+    for path in (f"/workflows/{run_id}", "/workflows", "/dead-letters"):
+        assert "alur kerja anggaran: 2 langkah selesai, max_transitions mengizinkan 1" in client.get(path + "?lang=id").text
+        english = client.get(path + "?lang=en").text
+        assert "workflow anggaran: 2 steps completed, max_transitions allows 1" in english
+    refused = browser("engineer").submit(f"/workflows/{run_id}/resume")
+    assert refused.status_code == 409 and f"alur kerja {run_id} berstatus gagal, tidak dijeda" in refused.text
+    letter = client.get("/dead-letters.csv?lang=id").content.decode("utf-8-sig")
+    assert "2 langkah selesai" in letter

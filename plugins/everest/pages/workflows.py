@@ -72,7 +72,8 @@ def _page(
     """flaws, given: what was entered and is wrong, by field."""
     after = params.number(request, "after", 0)
     with store.transaction(request) as tx:
-        found = workflow_views.status(tx.conn, run_id, bootstrap.deployed)
+        before_n = params.number(request, "runs", workflow_views.EVERY_N)
+        found = workflow_views.status(tx.conn, run_id, bootstrap.deployed, before_n)
         if found is None:
             raise HTTPException(404, "missing")
         question = questions.of_run(tx, run_id)
@@ -92,6 +93,8 @@ def _page(
         signals=signals[:SIGNALS],
         more_signals=len(signals) > SIGNALS,
         signal_names=_signal_names(known),
+        older_runs=found.dag_runs[-1].n if len(found.dag_runs) >= workflow_views.MAX_DAG_RUNS else None,
+        newer_runs=before_n < workflow_views.EVERY_N,
         events=events[:EVENTS],
         more=events[EVENTS - 1].id if len(events) > EVENTS else None,
         after=after,

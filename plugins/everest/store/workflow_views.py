@@ -22,6 +22,8 @@ QUERIES = load_queries("workflow_views")
 
 MAX_CHILDREN = 100
 MAX_DAG_RUNS = 100
+EVERY_N = 2**31 - 1
+"""More DAG runs than a workflow has."""
 """Shown of one run; their numbers by status are complete."""
 
 _JSON = ("payload", "state", "waiting", "counters", "error", "detail")
@@ -129,8 +131,13 @@ class RunView:
         return answer
 
 
-def status(conn: Connection, run_id: int, deployed: Deployed = lambda name, version: None) -> RunView | None:
-    """Everything about a run, None if there is no such run."""
+def status(
+    conn: Connection,
+    run_id: int,
+    deployed: Deployed = lambda name, version: None,
+    before_n: int = EVERY_N,
+) -> RunView | None:
+    """Everything about a run, None if there is none; of its DAG runs the newest MAX_DAG_RUNS before `before_n`."""
     found = decoded(QUERIES.run(conn, run_id=run_id))
     if found is None:
         return None
@@ -157,7 +164,7 @@ def status(conn: Connection, run_id: int, deployed: Deployed = lambda name, vers
         loops=counters.get("loops", {}),
         error=found["error"],
         compensations=[decoded(row) for row in QUERIES.compensations(conn, run_id=run_id)],
-        dag_runs=_dag_runs(conn, found),
+        dag_runs=_dag_runs(conn, found, before_n),
         unsent=[decoded(row) for row in QUERIES.outbox(conn, run_id=run_id)],
         shadow_id=found["carrier_shadow_id"],
         **{name: found[name] for name in _SAME},
@@ -236,10 +243,13 @@ def _budgets(definition: Definition | None, run: dict[str, Any], counters: dict[
     return [Budget(name, much, getattr(options, f"max_{name}", None)) for name, much in used.items()]
 
 
-def _dag_runs(conn: Connection, run: dict[str, Any]) -> list[DagRun]:
+def _dag_runs(conn: Connection, run: dict[str, Any], before_n: int) -> list[DagRun]:
     """Newest first. Their names stand in the messages that announced them; one walked by hand had none."""
-    rows = {row["n"]: row for row in QUERIES.dag_runs(conn, run_id=run["id"], size=MAX_DAG_RUNS)}
-    rows.setdefault(run["n"], {})
+    rows = {row["n"]: row for row in QUERIES.dag_runs(conn, run_id=run["id"], before_n=before_n, size=MAX_DAG_RUNS)}
+    if run["n"] < before_n:
+        rows.setdefault(run["n"], {})  # announced, and nothing happened in it yet
+    if not rows:
+        return []
     told = QUERIES.announcements(conn, run_id=run["id"], since_n=min(rows))
     announced = {int(row["n"]): (row["dag_id"], row["dag_run_id"]) for row in told}
     announced[run["n"]] = (run["dag_id"], run["dag_run_id"])
