@@ -360,7 +360,10 @@ def test_what_the_engine_says_is_told_in_the_language_of_the_page(browser: Be, w
     run_id = world.begin(built)
     client = browser("engineer")
     for path in (f"/workflows/{run_id}", "/workflows", "/dead-letters"):
-        assert "alur kerja anggaran: 2 langkah selesai, max_transitions mengizinkan 1" in client.get(path + "?lang=id").text
+        assert (
+            "alur kerja anggaran: 2 langkah selesai, max_transitions mengizinkan 1"
+            in client.get(path + "?lang=id").text
+        )
         english = client.get(path + "?lang=en").text
         assert "workflow anggaran: 2 steps completed, max_transitions allows 1" in english
     refused = browser("engineer").submit(f"/workflows/{run_id}/resume")
