@@ -14,13 +14,15 @@ from demo.documents import PreparedSet, Sample
 from demo.follow import Followed, follow
 from everest import bootstrap
 from everest.cli.output import console, operator
-from everest.errors import EverestError
+from everest.errors import DatabaseError, EverestError
 from everest.intake.submission import Authority, Line, Submission
 from everest.intake.submit import submit_document
 from everest.opname.document import WIB
+from everest.settings import mysql_url
 from everest.store.database import SQL_DIR
 from everest.store.migrations import split
 from everest.store.unit_of_work import Database
+from ingest_consumer import exits
 from ingest_consumer.broker import BROKER_ERRORS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,10 +40,15 @@ def main() -> int:
     database = bootstrap.database()
     try:
         return _run(database)
+    except DatabaseError as error:
+        return _stop(f"{error.message}; {exits.advice(mysql_url().host)}")
     except EverestError as error:
         return _stop(error.message)
     except BROKER_ERRORS as error:
-        return _stop(f"the broker does not answer: {type(error).__name__} {error}")
+        return _stop(exits.server_down("broker", os.environ["EVEREST_AMQP_URL"], error))
+    except KeyboardInterrupt:
+        print("\ndemo: interrupted; what was sent goes on, `python -m everest status NOTA` shows it", file=sys.stderr)
+        return exits.INTERRUPTED
     finally:
         database.close()
 
@@ -106,7 +113,7 @@ def _cells(line: Line) -> Sequence[str]:
 
 def _stop(sentence: str) -> int:
     print(f"demo: {sentence}", file=sys.stderr)
-    return 5
+    return exits.NOT_READY
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ done."""
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -59,6 +60,19 @@ def main(arguments: list[str] | None = None) -> int:
                 (check if chosen.check else recompile)(layout)
     except StackError as error:
         print(f"stack: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # `| head`: whoever reads has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except ModuleNotFoundError as error:
+        if layout.python.exists():
+            raise
+        print(f"stack: there is no environment here ({error}); `make setup` makes it", file=sys.stderr)
+        return 1
+    except OSError as error:
+        if error.filename is None:
+            raise
+        print(f"stack: {error.filename}: {error.strerror}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("\nstack: interrupted; `make up` goes on from here, `make down` ends what runs", file=sys.stderr)
