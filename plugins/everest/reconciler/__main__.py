@@ -52,14 +52,18 @@ def main(once: bool) -> None:
     try:
         logs.set_up(metrics.RECONCILER, os.environ)
         settings = ReconcilerSettings.from_environment()
-        run(settings, stop, once)
+        if not run(settings, stop, once) and once:
+            words = "nothing was looked at: the database is away (see above), or another reconciler is at work"
+            click.echo(f"reconciler: {words}", err=True)
+            sys.exit(exits.NOT_READY)
     except (SettingsError, LogSettingsError) as problem:
         click.echo(f"reconciler: {problem.message}", err=True)
         sys.exit(exits.NOT_READY)
 
 
-def run(settings: ReconcilerSettings, stop: threading.Event, once: bool = False) -> None:
-    """Rounds until `stop`. Raises SettingsError when the database session is not safe for books."""
+def run(settings: ReconcilerSettings, stop: threading.Event, once: bool = False) -> bool:
+    """Rounds until `stop`. Returns whether the last one was ours to do, and could be. Raises SettingsError when the
+    database session is not safe for books."""
     login, timeout = settings.airflow, settings.http_timeout
     management = None if settings.management is None else Management(settings.management, settings.vhost, timeout)
     with (
@@ -80,6 +84,7 @@ def run(settings: ReconcilerSettings, stop: threading.Event, once: bool = False)
                 if time.monotonic() >= next_round:
                     break
                 reconciler.wake_waiters()
+        return vitals.is_active
 
 
 @contextmanager

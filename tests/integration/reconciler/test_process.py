@@ -116,7 +116,7 @@ def test_wrong_settings_are_all_named_at_once(world: World) -> None:
 
     output, _ = (process := start(env)).communicate(timeout=PATIENCE_S)
 
-    assert process.returncode == 2
+    assert process.returncode == 5
     for name in ("EVEREST_RECONCILER_PERIOD_S", "EVEREST_MYSQL_URL", "EVEREST_AIRFLOW_URL"):
         assert name in output
     assert "Traceback" not in output
