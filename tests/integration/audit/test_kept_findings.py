@@ -113,7 +113,7 @@ def test_what_a_person_acknowledged_is_named_and_counted_and_no_longer_makes_the
     assert (known.outcome, known.found, known.acknowledged, known.unknown) == ("FINDINGS", 1, 1, 0)
     sentence = known.sentence(20)
     assert f"[#{kept['id']}; diakui oleh dewi: dihapus oleh akuntansi bulan depan]" in sentence
-    assert "1 findings, 0 of them new, 1 acknowledged" in sentence
+    assert "1 finding, 0 of them new, 1 acknowledged" in sentence
     (told,) = builders.rows(books.conn, "SELECT * FROM audit_log WHERE action = 'acknowledge'")
     assert (told["actor"], told["reason"]) == ("dewi", "dihapus oleh akuntansi bulan depan")
     assert "SISA-1" in told["before_value"]

@@ -238,7 +238,7 @@ def test_a_compensated_or_unfailed_run_and_a_missing_row_are_refused(conn: Any, 
     rows.do("UPDATE workflow_runs SET compensation = 'done'")
     running = rows.ours(7012, run_status="running", worker_status="FAILED")
 
-    for shadow_id, words in ((compensated, "compensated"), (running, "running"), (999_999, "no shadow row")):
+    for shadow_id, words in ((compensated, "compensated"), (running, "running"), (999_999, "no job #999999")):
         with pytest.raises(RerunRefused, match=words):
             by_hand.rerun(conn, shadow_id, "budi")
         conn.rollback()
