@@ -33,6 +33,7 @@ def refused(caplog: pytest.LogCaptureFixture, program: str) -> bool:
 
 
 @pytest.mark.parametrize("is_gone", [False, True], ids=["no right to anything", "no right to the vhost"])
+@pytest.mark.long
 def test_rights_that_are_withdrawn_and_given_back_cost_no_job_and_no_restart(
     vhost: Vhost,
     running: Running,
@@ -62,6 +63,7 @@ def test_rights_that_are_withdrawn_and_given_back_cost_no_job_and_no_restart(
     assert len(posts.runs) == 2
 
 
+@pytest.mark.long
 def test_a_queue_that_somebody_else_makes_anew_is_named_until_it_goes_and_then_work_goes_on(
     vhost: Vhost,
     running: Running,

@@ -103,6 +103,7 @@ ODD = AnyText(b"\xff\xfe\x00" + b"x" * 252)
 
 
 @pytest.mark.usefixtures("any_header")
+@pytest.mark.long
 def test_a_job_is_done_and_a_broken_message_kept_whatever_the_properties_say(
     vhost: Vhost, running: Running, settings: Settings, rows: Rows, posts: FakeAirflow, settle: Settle
 ) -> None:
@@ -158,6 +159,7 @@ def test_a_message_with_a_hostile_routing_key_becomes_a_letter_and_stops_nobody(
     assert sorted(body for body, *_ in told(rows)) == [f"broken {number}" for number, _ in enumerate(KEYS)]
 
 
+@pytest.mark.long
 def test_a_body_of_ten_megabytes_none_and_no_text_are_letters_and_rows_with_their_beginning(
     vhost: Vhost, running: Running, settings: Settings, rows: Rows, settle: Settle
 ) -> None:
@@ -175,6 +177,7 @@ def test_a_body_of_ten_megabytes_none_and_no_text_are_letters_and_rows_with_thei
     assert vhost.depth(DLQ) == 0
 
 
+@pytest.mark.long
 def test_two_settlers_at_once_take_what_was_dropped_out_once_and_keep_one_row_of_the_rest(
     vhost: Vhost, rows: Rows, settings: Settings, settle: Settle
 ) -> None:

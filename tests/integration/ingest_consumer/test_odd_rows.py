@@ -63,6 +63,7 @@ def test_a_job_whose_status_is_spelled_in_another_case_is_done_like_any_other(
 
 
 @pytest.mark.parametrize(("word", "is_letter"), [("Failed", True), ("completed", False)])
+@pytest.mark.long
 def test_a_run_that_a_program_ends_in_its_own_spelling_has_ended_as_it_means(
     vhost: Vhost, running: Running, settings: Settings, rows: Rows, airflow: FakeAirflow, word: str, is_letter: bool
 ) -> None:
@@ -99,6 +100,7 @@ def test_a_job_whose_status_is_a_word_of_nobody_is_a_letter_that_says_so(
         running.stop()
 
 
+@pytest.mark.long
 def test_a_run_whose_row_comes_to_a_word_of_nobody_is_a_letter(
     vhost: Vhost, running: Running, settings: Settings, rows: Rows, airflow: FakeAirflow
 ) -> None:
@@ -143,6 +145,7 @@ def test_a_message_of_a_later_run_of_a_row_that_never_had_one_is_a_stale_duplica
     assert (rows.get(shadow_id), airflow.runs) == (before, {})
 
 
+@pytest.mark.long
 def test_odd_columns_of_a_foreign_row_stop_nobody(
     vhost: Vhost, running: Running, settings: Settings, rows: Rows, posts: FakeAirflow
 ) -> None:

@@ -83,6 +83,13 @@ AFTER = {
 """What is on its way may be cancelled, or posted by hand: one of these may come after the other, no conflict."""
 
 
+QUICK = {("rerun", "rerun"), ("rerun", "drop"), ("drop", "correct")}
+PAIRS = [
+    pytest.param(pair, id="+".join(pair), marks=[] if pair in QUICK else pytest.mark.long)
+    for pair in combinations_with_replacement(ON_A_FAILED_ONE, 2)
+]
+
+
 @pytest.fixture
 def sessions(database: MysqlUrl) -> Iterator[tuple[Database, Database]]:
     with closing(bootstrap.database(database, Settings())) as one, closing(bootstrap.database(database)) as other:
@@ -109,7 +116,7 @@ def at_once(sessions: tuple[Database, Database], document: Document, first: Deed
         return [one.result(60) for one in [pool.submit(does, 0, first), pool.submit(does, 1, second)]]
 
 
-@pytest.mark.parametrize("pair", list(combinations_with_replacement(ON_A_FAILED_ONE, 2)), ids="+".join)
+@pytest.mark.parametrize("pair", PAIRS)
 def test_of_two_deeds_on_a_failed_document_one_happens_and_the_other_is_told(
     walker: Walker, sessions: tuple[Database, Database], connection: Any, pair: tuple[str, str]
 ) -> None:
@@ -154,6 +161,7 @@ def test_an_approval_and_a_rejection_at_once_are_one_answer(
     assert len(builders.rows(connection, "SELECT id FROM audit_log WHERE action IN ('approve', 'reject')")) == 1
 
 
+@pytest.mark.long
 def test_a_failed_reversal_that_is_run_again_and_asked_for_again_at_once_is_one_reversal(
     walker: Walker, database: MysqlUrl, sessions: tuple[Database, Database], connection: Any
 ) -> None:
@@ -183,6 +191,7 @@ def test_a_failed_reversal_that_is_run_again_and_asked_for_again_at_once_is_one_
     assert len(builders.rows(connection, "SELECT id FROM posting_sets WHERE jenis = 'PEMBALIKAN'")) == 1
 
 
+@pytest.mark.long
 def test_what_is_purged_and_migrated_during_a_posting_neither_harms_it_nor_waits_for_ever(
     walker: Walker, database: MysqlUrl, connection: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
