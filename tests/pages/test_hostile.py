@@ -17,7 +17,7 @@ from tests import builders
 from tests.pages.conftest import Be
 from tests.pages.forms import HEADER
 from tests.pages.routes import ROUTES, address, doors
-from tests.pages.standing import failed, run
+from tests.pages.standing import failed
 
 LONG = 10_000
 MOST_BYTES = 60_000
@@ -180,56 +180,6 @@ def test_a_hostile_file_is_refused_or_stored_exactly(browser: Be, connection: An
     if stored:
         assert stored[0]["kode_barang"] == row[0]
         assert all(flaws(client.get(path).text) == [] for path in ("/drafts", answer.headers["location"]))
-
-
-@NAMES
-def test_what_rows_hold_is_text_on_every_page_and_in_every_file(browser: Be, connection: Any, name: str) -> None:
-    """As another program may have written it: as much as the columns take."""
-    name = name.encode("utf-8", "replace").decode()
-    line = builders.Line(kode_barang=name[:64], lot=name[:64], alasan=name[:255], satuan=name[:20])
-    document = failed(
-        connection, lines=[line], nomer_nota=name[:100], dibuat_oleh=name[:100], diotorisasi_oleh=name[:100]
-    )
-    builders.insert(connection, "gudang", gudang_kode=name[:40], nama=name[:100])
-    run(
-        connection,
-        "UPDATE rabbit_publish_shadow SET error=%s, current_step=%s, payload=%s, dag_run_id=%s, response=JSON_OBJECT("
-        "'message', %s, 'errors', JSON_ARRAY(JSON_OBJECT('baris', 1, 'kolom', %s, 'pesan', %s))) WHERE id=%s",
-        name, name[:100], name, name[:200], name, name, name, document.shadow_id,
-    )  # fmt: skip
-    client = browser("engineer")
-    one = f"/documents/{document.shadow_id}"
-    paths = [
-        "/documents",
-        "/dead-letters",
-        "/approvals",
-        "/workflows",
-        "/health",
-        "/submit",
-        "/drafts",
-        "/reports?since=",
-    ]
-    for path in [
-        *paths,
-        *(f"{one}?tab={tab}" for tab in ("summary", "lines", "journal", "card", "history")),
-        f"{one}/preview",
-    ]:
-        answer = client.get(path)
-        assert answer.status_code == 200 and flaws(answer.text) == [], path
-    answer = client.get(f"{one}/lines.csv")
-    assert answer.status_code == 200
-    cells = [cell for row in csv.reader(io.StringIO(answer.content.decode("utf-8-sig")), delimiter=";") for cell in row]
-    assert not [cell for cell in cells if cell.startswith(("=", "@", "+"))]
-    answer = client.get(f"{one}/lines.xlsx")
-    assert answer.status_code == 200
-    sheets = openpyxl.load_workbook(io.BytesIO(answer.content)).worksheets
-    assert not [
-        cell
-        for sheet in sheets
-        for row in sheet.iter_rows()
-        for cell in row
-        if cell.data_type == "f" and "SUM(1" in str(cell.value)
-    ]
 
 
 def test_no_parameter_of_a_page_is_missing_above() -> None:

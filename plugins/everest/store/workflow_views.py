@@ -256,7 +256,12 @@ def _dag_runs(conn: Connection, run: dict[str, Any], before_n: int) -> list[DagR
 
     def name(n: int) -> tuple[str, str]:
         key, carrier = run["idempotency_key"], run["carrier_shadow_id"] or 0
-        return announced.get(n) or (run["dag_id"], jobs.dag_run_id(run["workflow"], key, run["id"], carrier, n))
+        if n in announced:
+            return announced[n]
+        try:
+            return run["dag_id"], jobs.dag_run_id(run["workflow"], key, run["id"], carrier, n)
+        except ValueError:  # a workflow by no name that we would take: no DAG run of ours is called so
+            return run["dag_id"], ""
 
     return [
         DagRun(
