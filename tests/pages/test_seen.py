@@ -41,6 +41,7 @@ from tests.integration.opname.walk import Walker
 from tests.pages.chromium import Open, address, chromium, open_as
 from tests.pages.conftest import Be
 from tests.pages.forms import SOUND
+from tests.pages.posted import csv_rows
 from tests.pages.standing import audited, failed
 from tests.workflow.world import MysqlWorld, gives
 
@@ -230,7 +231,7 @@ def looks(page: Page) -> Iterator[tuple[str, Any]]:
 
 
 def test_what_is_shown_after_a_form_bars_nobody_either(open_as: Open, paths: list[str], connection: Any) -> None:
-    """An open dialog, what is wrong with a file, what became of dead letters."""
+    """An open dialog, what is wrong with a file, what became of dead letters and of a broken message."""
     (refused,) = builders.rows(connection, "SELECT id FROM rabbit_publish_shadow WHERE nomer_nota = %s", LONG)
     with open_as("finance", viewport=PHONE) as page:
         page.goto(f"/documents/{refused['id']}")
@@ -249,3 +250,16 @@ def test_what_is_shown_after_a_form_bars_nobody_either(open_as: Open, paths: lis
         page.locator("#failed button.primary").click()
         page.wait_for_url("**/replay")
         assert serious(page) == []
+        page.goto("/dead-letters")
+        with page.expect_download() as loaded:
+            page.locator("a[href$='/broken.csv']").click()
+        (first, _) = csv_rows(Path(loaded.value.path()).read_bytes())
+        assert first["Alasan"] == "shadow_id berisi True, harus bilangan bulat mulai dari 1"
+        page.locator("#unreadable input[name=letter_id]").first.check()
+        page.locator("#unreadable [name=reason]").fill("salah alamat")
+        page.locator("#unreadable button.danger").click()
+        page.wait_for_url("**/drop-broken")
+        assert serious(page) == []
+        page.goto("/dead-letters")
+        page.locator("#unreadable", has_text="sedang dibuang oleh finance").wait_for()
+        assert page.locator("#unreadable input[name=letter_id]").count() == 1
