@@ -251,9 +251,8 @@ def test_what_is_shown_after_a_form_bars_nobody_either(open_as: Open, paths: lis
         page.wait_for_url("**/replay")
         assert serious(page) == []
         page.goto("/dead-letters")
-        with page.expect_download() as loaded:
-            page.locator("a[href$='/broken.csv']").click()
-        (first, _) = csv_rows(Path(loaded.value.path()).read_bytes())
+        link = page.locator("a[href$='/broken.csv']").get_attribute("href")
+        (first, _) = csv_rows(page.request.get(str(link)).body())  # the browser's own would not say who is logged in
         assert first["Alasan"] == "shadow_id berisi True, harus bilangan bulat mulai dari 1"
         page.locator("#unreadable input[name=letter_id]").first.check()
         page.locator("#unreadable [name=reason]").fill("salah alamat")
