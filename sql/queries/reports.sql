@@ -409,8 +409,9 @@ LIMIT :at_most;
 
 -- name: frozen_counts(since, until, nomer_nota, posted_since, gudang_kode)
 -- Counts that were posted and that nobody has reversed: when each was frozen, as it is written, and the first and the last
--- of the warehouses it counted. since, until: days they are dated; posted_since: when they were posted (UTC).
-SELECT p.transaksi_id, MAX(h.snapshot_at), MAX(IF(YEAR(h.snapshot_at) > 0, NULL, h.created_at)), MAX(h.zona_waktu),
+-- of the warehouses it counted. since, until: days they are dated; posted_since: when they were posted (UTC). Instants as
+-- text: there are very many, and the driver takes ten times as long over one as Python.
+SELECT p.transaksi_id, CAST(MAX(IF(YEAR(h.snapshot_at) > 0, h.snapshot_at, h.created_at)) AS CHAR), MAX(h.zona_waktu),
        MIN(v.gudang_kode), MAX(v.gudang_kode)
 FROM posting_sets p
 JOIN transaksi t ON t.id = p.transaksi_id
@@ -431,9 +432,9 @@ SELECT DISTINCT transaksi_id, gudang_kode FROM transaksi_values WHERE transaksi_
 
 -- name: late_candidates(codes, earliest, snapshot_wib, kode_barang, lot)
 -- Movements of other modules in these warehouses that were entered in the second of the first of some snapshots or later,
--- and are dated at or before the last one. In no order: few of them are wanted.
-SELECT k.id, k.kode_barang, k.lot, k.gudang_kode, k.nomer_nota, k.sumber, k.tanggal_wib, k.created_at, k.masuk,
-       k.keluar, k.nilai
+-- and are dated at or before the last one. In no order: few of them are wanted. Instants as text, as above.
+SELECT k.id, k.kode_barang, k.lot, k.gudang_kode, k.nomer_nota, k.sumber, CAST(k.tanggal_wib AS CHAR),
+       CAST(k.created_at AS CHAR), k.masuk, k.keluar, k.nilai
 FROM kartu_stok k
 WHERE k.gudang_kode IN :codes AND k.created_at >= :earliest AND k.tanggal_wib <= :snapshot_wib
   AND k.posting_id IS NULL AND k.sumber <> 'OPNAME'

@@ -133,8 +133,8 @@ def _places(source: Source, filters: Filters, posted_since: datetime | None) -> 
     places: dict[str, list[_Frozen]] = defaultdict(list)
     several: dict[int, _Frozen] = {}
     counts = _STREAMS.frozen_counts_cursor(source.conn, posted_since=posted, **wanted)
-    for number, snapshot_at, created_at, written_in, first, last in streamed(counts):
-        at = snapshot_of(snapshot_at, created_at, written_in, zone)
+    for number, snapshot_at, written_in, first, last in streamed(counts):
+        at = snapshot_of(snapshot_at, written_in, zone)
         frozen = _Frozen(wib(at), at.astimezone(zone).replace(tzinfo=None), number)
         if first == last:
             places[first.rstrip(" ")].append(frozen)
@@ -161,23 +161,22 @@ def _doubts(source: Source, filters: Filters, places: Mapping[str, list[_Frozen]
         **filters.as_parameters("kode_barang", "lot"),
     )
     for values in streamed(movements):
-        gudang_kode, dated, entered = values[_WAREHOUSE], values[_DATED], values[_ENTERED]
-        counted = places[gudang_kode.rstrip(" ")]
+        dated, entered = datetime.fromisoformat(values[_DATED]), datetime.fromisoformat(values[_ENTERED])
+        counted = places[values[_WAREHOUSE].rstrip(" ")]
         latest = entered + CLOCK_CHANGE
         movement: _Movement | None = None
         # From the first snapshot that the movement is dated before to the last one that it was entered after: few.
-        for place in range(bisect_left(counted, dated, key=_day_of), len(counted)):
+        for place in range(bisect_left(counted, (dated,)), len(counted)):
             frozen = counted[place]
             if frozen.foreign > latest:
                 break
             if _is_after(entered, frozen.foreign):
-                movement = movement or dict(zip(_MOVEMENT, values, strict=True))
+                movement = movement or dict(zip(_MOVEMENT, values, strict=True)) | {
+                    "tanggal_wib": dated,
+                    "created_at": entered,
+                }
                 found.setdefault(frozen.transaksi_id, _Doubt(frozen, [])).movements.append(movement)
     return found
-
-
-def _day_of(frozen: _Frozen) -> datetime:
-    return frozen.wib
 
 
 def _is_after(created_at: datetime, snapshot: datetime) -> bool:

@@ -63,12 +63,11 @@ def header_of(row: Mapping[str, Any], foreign_zone: tzinfo) -> Header:
     )
 
 
-def snapshot_of(
-    snapshot_at: datetime | None, created_at: datetime | None, zona_waktu: str | None, foreign_zone: tzinfo
-) -> datetime:
-    """`snapshot_at` of the header with these columns (aware UTC), for whoever looks at very many."""
-    frozen = snapshot_at or created_at
-    if frozen is None:
+def snapshot_of(written: str | None, zona_waktu: str | None, foreign_zone: tzinfo) -> datetime:
+    """`snapshot_at` of a header (aware UTC), of what the database writes for it: for whoever looks at very many."""
+    try:
+        frozen = datetime.fromisoformat(written or "")
+    except ValueError:
         return EARLIEST.replace(tzinfo=UTC)
     return _aware(frozen, _zone(zona_waktu, foreign_zone, []))
 
