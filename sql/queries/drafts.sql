@@ -29,25 +29,23 @@ WHERE id = :header_id AND otorisasi_level = 1;
 UPDATE so_headers_staging SET otorisasi_level = 0 WHERE id = :header_id AND otorisasi_level = 1;
 
 -- name: open_drafts(own, after_id, size)
--- What waits for authorisation, the oldest first; after_id is the last header of the page before. Their lines are counted
--- in one pass over them.
+-- What waits for authorisation, the oldest first; after_id is the last header of the page before. Lines are counted of
+-- the drafts of this page only.
 SELECT h.id, h.transaksi_id, h.nomer_nota, h.gudang_kode, h.tanggal_opname, h.tanggal_posting, h.dibuat_oleh,
-       h.created_at, COALESCE(d.jumlah_baris, 0) AS jumlah_baris, COALESCE(d.beda, 0) AS beda
-FROM so_headers_staging h
-LEFT JOIN (
-    SELECT l.header_id, COUNT(*) AS jumlah_baris, COUNT(NULLIF(l.qty_fisik <> l.qty_sistem, 0)) AS beda
+       h.created_at, COUNT(l.id) AS jumlah_baris, COUNT(NULLIF(l.qty_fisik <> l.qty_sistem, 0)) AS beda
+FROM (
+    SELECT o.id, o.transaksi_id, o.nomer_nota, o.gudang_kode, o.tanggal_opname, o.tanggal_posting, o.dibuat_oleh, o.created_at
     FROM so_headers_staging o
-    JOIN so_details_staging l ON l.header_id = o.id
     WHERE o.otorisasi_level = 1 AND o.zona_waktu = 'UTC' AND o.submit_token IS NOT NULL
+      AND o.id > :after_id
       AND (:own IS NULL OR o.dibuat_oleh = :own)
-    GROUP BY l.header_id
-) d ON d.header_id = h.id
-WHERE h.otorisasi_level = 1 AND h.zona_waktu = 'UTC' AND h.submit_token IS NOT NULL
-  AND h.id > :after_id
-  AND (:own IS NULL OR h.dibuat_oleh = :own)
-  AND NOT EXISTS (SELECT 1 FROM rabbit_publish_shadow s WHERE s.transaksi_id = h.transaksi_id)
-ORDER BY h.id
-LIMIT :size;
+      AND NOT EXISTS (SELECT 1 FROM rabbit_publish_shadow s WHERE s.transaksi_id = o.transaksi_id)
+    ORDER BY o.id
+    LIMIT :size
+) h
+LEFT JOIN so_details_staging l ON l.header_id = h.id
+GROUP BY h.id, h.transaksi_id, h.nomer_nota, h.gudang_kode, h.tanggal_opname, h.tanggal_posting, h.dibuat_oleh, h.created_at
+ORDER BY h.id;
 
 -- name: draft(transaksi_id)^
 -- One of them, whatever became of it.

@@ -240,24 +240,23 @@ ORDER BY i.kode_barang;
 -- name: by_group(since, until, gudang_kode, kode_barang, lot, every_nota, transaksi_ids)
 -- Posted lines per group of the item, as kelompok_barang says it now; items that it does not name are a group of their
 -- own, so that none is lost.
-SELECT i.nama_kelompok, i.jumlah_barang, i.jumlah_posting, i.beda, i.debet, i.kredit, i.debet - i.kredit
-FROM (
-    SELECT COALESCE(NULLIF(k.kelompok, ''), '(tanpa kelompok)') AS nama_kelompok,
-           COUNT(DISTINCT v.kode_barang) AS jumlah_barang, COUNT(DISTINCT p.id) AS jumlah_posting,
-           COUNT(NULLIF(v.selisih_qty, 0)) AS beda, SUM(v.nilai_debet) AS debet, SUM(v.nilai_kredit) AS kredit
-    FROM posting_sets p
-    JOIN transaksi t ON t.id = p.transaksi_id
-    JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
-    LEFT JOIN kelompok_barang k ON k.kode_barang = v.kode_barang
-    WHERE (:since IS NULL OR t.tanggal_wib >= :since)
-      AND (:until IS NULL OR t.tanggal_wib < :until)
-      AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
-      AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
-      AND (:lot IS NULL OR v.lot = :lot)
-      AND (:every_nota OR p.transaksi_id IN :transaksi_ids)
-    GROUP BY nama_kelompok
-) i
-ORDER BY i.nama_kelompok;
+SELECT COALESCE(NULLIF(k.kelompok, ''), '(tanpa kelompok)') AS nama_kelompok, COUNT(DISTINCT v.kode_barang), COUNT(DISTINCT p.id),
+       SUM(v.selisih_qty <> 0),
+       SUM(v.nilai_debet),
+       SUM(v.nilai_kredit),
+       SUM(v.nilai_debet - v.nilai_kredit)
+FROM posting_sets p
+JOIN transaksi t ON t.id = p.transaksi_id
+JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
+LEFT JOIN kelompok_barang k ON k.kode_barang = v.kode_barang
+WHERE (:since IS NULL OR t.tanggal_wib >= :since)
+  AND (:until IS NULL OR t.tanggal_wib < :until)
+  AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
+  AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
+  AND (:lot IS NULL OR v.lot = :lot)
+  AND (:every_nota OR p.transaksi_id IN :transaksi_ids)
+GROUP BY nama_kelompok
+ORDER BY nama_kelompok;
 
 -- name: by_month(since, until, gudang_kode, kode_barang, lot, every_nota, transaksi_ids)
 -- Posted lines per accounting month, with postings that have no line; a reversal counts nothing. The inner grouping is by
@@ -286,26 +285,25 @@ ORDER BY bulan;
 
 -- name: by_reason(since, until, gudang_kode, kode_barang, lot, every_nota, transaksi_ids)
 -- Posted lines with a variance per reason; lines without one are a group of their own, so that none is lost.
-SELECT i.sebab, i.jumlah_posting, i.beda, i.debet, i.kredit, i.debet - i.kredit
-FROM (
-    SELECT COALESCE(NULLIF(d.alasan, ''), '(tanpa alasan)') AS sebab, COUNT(DISTINCT p.id) AS jumlah_posting,
-           COUNT(*) AS beda, SUM(v.nilai_debet) AS debet, SUM(v.nilai_kredit) AS kredit
-    FROM posting_sets p
-    JOIN transaksi t ON t.id = p.transaksi_id
-    LEFT JOIN posting_sets o ON o.id = p.membalik_id
-    JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
-    LEFT JOIN so_headers_staging h ON h.transaksi_id = COALESCE(o.transaksi_id, p.transaksi_id)
-    LEFT JOIN so_details_staging d ON d.header_id = h.id AND d.baris = v.baris AND d.kode_barang = v.kode_barang
-    WHERE v.selisih_qty <> 0
-      AND (:since IS NULL OR t.tanggal_wib >= :since)
-      AND (:until IS NULL OR t.tanggal_wib < :until)
-      AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
-      AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
-      AND (:lot IS NULL OR v.lot = :lot)
-      AND (:every_nota OR p.transaksi_id IN :transaksi_ids)
-    GROUP BY sebab
-) i
-ORDER BY i.sebab;
+SELECT COALESCE(NULLIF(d.alasan, ''), '(tanpa alasan)') AS sebab, COUNT(DISTINCT p.id), SUM(v.selisih_qty <> 0),
+       SUM(v.nilai_debet),
+       SUM(v.nilai_kredit),
+       SUM(v.nilai_debet - v.nilai_kredit)
+FROM posting_sets p
+JOIN transaksi t ON t.id = p.transaksi_id
+LEFT JOIN posting_sets o ON o.id = p.membalik_id
+JOIN transaksi_values v ON v.transaksi_id = p.transaksi_id
+LEFT JOIN so_headers_staging h ON h.transaksi_id = COALESCE(o.transaksi_id, p.transaksi_id)
+LEFT JOIN so_details_staging d ON d.header_id = h.id AND d.baris = v.baris AND d.kode_barang = v.kode_barang
+WHERE v.selisih_qty <> 0
+  AND (:since IS NULL OR t.tanggal_wib >= :since)
+  AND (:until IS NULL OR t.tanggal_wib < :until)
+  AND (:gudang_kode IS NULL OR v.gudang_kode = :gudang_kode)
+  AND (:kode_barang IS NULL OR v.kode_barang = :kode_barang)
+  AND (:lot IS NULL OR v.lot = :lot)
+  AND (:every_nota OR p.transaksi_id IN :transaksi_ids)
+GROUP BY sebab
+ORDER BY sebab;
 
 -- name: journal(since, until, gudang_kode, kode_akun, every_nota, transaksi_ids, at_most)
 -- The general-ledger rows of postings, by their instant. As many postings as rows are wanted, read along an index: each has
