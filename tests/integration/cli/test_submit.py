@@ -133,7 +133,7 @@ def test_check_warns_of_a_nota_that_is_posted_already(everest: Everest, write: W
     assert [error["kolom"] for error in answer(other)["errors"]] == ["nomer_nota"]
 
 
-def test_h30_a_nota_that_is_posted_is_a_conflict_at_once_and_again_a_success_for_the_same_content(
+def test_a_nota_that_is_posted_is_a_conflict_at_once_and_again_a_success_for_the_same_content(
     everest: Everest, write: WriteFile, connection: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     everest("submit", write(), *HEADER)
