@@ -66,7 +66,8 @@ def _run(database: Database) -> int:
 
     def send_repeated() -> None:
         if repeated.shadow_id is None and mixed.seen and mixed.seen.worker_status == "COMPLETED":
-            repeated.shadow_id = _submit(database, repeated.sample)
+            # Unchecked, as the web application sends: `submit` would refuse it before it is stored.
+            repeated.shadow_id = web_application.send(database, os.environ, repeated.sample.submission)
 
     follow(database, documents, PATIENCE_S, send_repeated)
     report.print_documents(documents)
