@@ -36,7 +36,8 @@ class Pending:
     sequence: the number of the question; name it in the answer, so that only what was seen is answered. reasons: why,
     by line. details: the evidence, with nilai_lebih, nilai_kurang, batas_dokumen, batas_baris (rupiah), jumlah_mutasi
     and mutasi (id, baris, kode_barang, lot, gudang_kode, nomer_nota, sumber, tanggal_wib, created_at, masuk, keluar).
-    not_by: who may not decide. Instants are aware UTC; until None = no limit.
+    not_by: who may not decide. Instants are aware UTC; until None = no limit. batas_dokumen_kini, batas_baris_kini: the
+    limits (rupiah) of the warehouse as they are now, None = no limit.
     """
 
     shadow_id: int
@@ -47,6 +48,8 @@ class Pending:
     tanggal_opname: date | None
     dibuat_oleh: str | None
     diotorisasi_oleh: str | None
+    batas_dokumen_kini: Decimal | None
+    batas_baris_kini: Decimal | None
     is_paused: bool
     step: str
     sequence: int
@@ -62,6 +65,16 @@ class Pending:
     def nilai(self) -> Decimal:
         """Surplus and shortage together, in rupiah."""
         return Decimal(self.details["nilai_lebih"]) + Decimal(self.details["nilai_kurang"])
+
+    @property
+    def was_raised(self) -> bool:
+        """Whether a limit that the document was found to exceed is higher by now, or gone. That decides nothing: a
+        question once asked is a person's (decision 0061)."""
+        asked_and_now = (
+            (self.details["batas_dokumen"], self.batas_dokumen_kini),
+            (self.details["batas_baris"], self.batas_baris_kini),
+        )
+        return any(asked is not None and (now is None or now > Decimal(asked)) for asked, now in asked_and_now)
 
     def bars(self, who: str) -> bool:
         """Whether this person may not decide about it."""

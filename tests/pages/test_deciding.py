@@ -92,6 +92,23 @@ def test_the_documents_own_page_has_every_reason(browser: Be, connection: Any, w
     assert client.get(f"/documents/{document.shadow_id}").text.count("<b>Baris ") == 27
 
 
+def test_a_limit_that_was_raised_meanwhile_is_told_and_decides_nothing(
+    browser: Be, connection: Any, walker: Walker
+) -> None:
+    document = waiting(connection, walker, lines=3)
+    client = browser("finance")
+    told = "Batasnya sejak itu dinaikkan"
+    assert told not in client.get("/approvals").text
+
+    builders.limits(connection, "GD-A", batas_dokumen="999999999.00")
+
+    for page in ("/approvals", f"/documents/{document.shadow_id}"):
+        shown = client.get(page).text
+        assert told in shown
+        assert "kini per dokumen: Rp 999.999.999,00; per baris: tanpa batas" in shown
+    assert builders.shadow(connection, document.shadow_id)["worker_status"] == "WAITING"
+
+
 def test_a_late_movement_is_shown_with_its_quantity_and_its_day(browser: Be, connection: Any, walker: Walker) -> None:
     now = datetime.now(UTC)
     dated = datetime(2026, 8, 30, 9, 30)

@@ -92,6 +92,12 @@ def _lines(one: Pending) -> Iterator[str]:
         yield f"    {output.problem_line(reason.as_json())}"
     if len(one.reasons) > SHOWN:
         yield f"    and {len(one.reasons) - SHOWN} more; --json shows all"
+    if one.was_raised:
+        limits = ", ".join(
+            f"{what} {'no limit' if limit is None else output.rupiah(limit)}"
+            for what, limit in (("document", one.batas_dokumen_kini), ("line", one.batas_baris_kini))
+        )
+        yield f"  the limits are higher by now ({limits}), which decides nothing: approve it, or reject and rerun it"
     people = f"submitted by {one.dibuat_oleh or '-'}, authorised by {one.diotorisasi_oleh or '-'}"
     barred = f"; not to be decided by {', '.join(one.not_by)}" if one.not_by else ""
     yield f"  {people}{barred}"

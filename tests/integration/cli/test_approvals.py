@@ -42,6 +42,24 @@ def test_the_list_says_what_waits_why_and_what_to_type(everest: Everest, waiting
     assert (one["nomer_nota"], one["sequence"], one["details"]["mutasi"][0]["masuk"]) == ("SO-7", 1, "4.0000")
 
 
+def test_a_raised_limit_decides_nothing_and_the_list_says_so(everest: Everest, walker: Walker, connection: Any) -> None:
+    builders.limits(connection, "GD-A", batas_dokumen="8000.99")
+    document = builders.document(connection, nomer_nota="SO-8")
+    assert walker.post(document.shadow_id) == "WAITING"
+    assert "higher by now" not in everest("approvals").stdout
+
+    builders.limits(connection, "GD-A", batas_dokumen="9000.00")
+    builders.limits(connection, "*", batas_dokumen="1.00")
+
+    listed = everest("approvals").stdout
+    assert "the limits are higher by now (document Rp 9.000,00, line no limit), which decides nothing" in listed
+    (one,) = answer(everest("approvals", "--json"))["pending"]
+    assert (one["batas_dokumen_kini"], one["batas_baris_kini"]) == ("9000.00", None)
+    assert builders.shadow(connection, document.shadow_id)["worker_status"] == "WAITING"
+    builders.limits(connection, "GD-A", batas_dokumen="8000.98")
+    assert "higher by now" not in everest("approvals").stdout, "lowered: it waits anyway"
+
+
 def test_nothing_waits(everest: Everest) -> None:
     assert "No document waits" in everest("approvals").stdout
 
