@@ -79,7 +79,7 @@ def test_a_nota_of_two_documents_shows_both_and_asks_which_one_to_post(
 ) -> None:
     everest("submit", write(), *HEADER)
     everest("post", "SO-1")
-    everest("submit", write(TITLES + "BRG-A,1,2,3\n"), *HEADER)
+    builders.document(connection, [Line()], nomer_nota="SO-1")  # as the web application stores it: it does not ask
 
     shown, unclear, clear = (
         everest("status", "SO-1", "--json"),
