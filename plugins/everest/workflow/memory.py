@@ -70,7 +70,7 @@ class MemoryDatabase:
     def transaction(self) -> Iterator[MemoryTransaction]:
         before = self.tables.copy()
         try:
-            yield MemoryTransaction(MemoryRunStore(self), self.now, self.tables)
+            yield MemoryTransaction(MemoryRunStore(self.tables, self.now), self.now, self.tables)
             self.before_commit()
         except BaseException:
             self.tables = before
@@ -119,11 +119,11 @@ class MemoryRunStore(MemoryRunJobs):
         if held is not None:
             return held
         run_id = len(self._t.runs) + 1
-        self._t.runs[run_id] = replace(_checked(run), id=run_id, created_at=self._database.now)
+        self._t.runs[run_id] = replace(_checked(run), id=run_id, created_at=self._now)
         return run_id
 
     def save(self, run: Run) -> None:
-        self._t.runs[run.id] = replace(_checked(run), updated_at=self._database.now)
+        self._t.runs[run.id] = replace(_checked(run), updated_at=self._now)
 
     def step_on(self, run: Run, token: Token, output: dict[str, Any]) -> None:
         held, newest = self.lock_try(run.id, token.step, token.branch)
@@ -134,7 +134,7 @@ class MemoryRunStore(MemoryRunJobs):
         if newest != Try("running", token.attempt):
             raise Fenced(NEWER_TRY)
         self.finish_step(run, token.step, "", "completed", output, None)
-        self.save(replace(run, finished_at=None if run.current_step else self._database.now))
+        self.save(replace(run, finished_at=None if run.current_step else self._now))
 
     def ends(self, run_ids: Sequence[int]) -> list[Ended]:
         found = (self._t.runs[one] for one in sorted(set(run_ids)) if one in self._t.runs)
@@ -234,7 +234,7 @@ class MemoryRunStore(MemoryRunJobs):
         run.status, run.recovered, run.waiting, run.wakes_at, run.paused_status = "running", 0, None, None, None
         run.error_code, run.error, run.failed_n, run.failed_attempt = None, None, None, None
         run.carrier_shadow_id, run.n = shadow_id, run.n + 1
-        clock.start_anew(run, self._database.now)
+        clock.start_anew(run, self._now)
         run.dag_run_id = self.dag_run_id(run)
         self.save(run)
         self.announce(run, Outcome("PENDING"))

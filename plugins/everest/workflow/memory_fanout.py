@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
-from everest.workflow.memory_tables import plain
+from everest.workflow.memory_tables import Tables, plain
 from everest.workflow.records import Compensation, Item, ItemCounts, Run, Signal, Standing
-
-if TYPE_CHECKING:
-    from everest.workflow.memory import MemoryDatabase
 
 
 class MemoryFanout:
     """The part of `RunStore` below a step; `MemoryRunJobs` adds jobs, `MemoryRunStore` runs and steps."""
 
-    def __init__(self, database: MemoryDatabase) -> None:
-        self._database = database
-        self._t = database.tables
+    def __init__(self, tables: Tables, now: datetime) -> None:
+        self._t, self._now = tables, now
 
     # ------------------------------------------------------------------------------------------------- items
 
@@ -107,7 +104,7 @@ class MemoryFanout:
         signal_id = len(self._t.signals) + 1
         self._t.signals.append(
             {"id": signal_id, "run": run.id, "name": name, "payload": plain(dict(payload)), "sequence": sequence,
-             "correlation": correlation, "by": sent_by, "at": self._database.now, "consumed": None}
+             "correlation": correlation, "by": sent_by, "at": self._now, "consumed": None}
         )  # fmt: skip
         return signal_id
 

@@ -67,7 +67,7 @@ class MemoryRunJobs(MemoryFanout):
     def enqueue(self, run: Run, available_at: datetime | None = None) -> None:
         if run.carrier_shadow_id is None:
             raise DocumentMissing(f"workflow run {run.id} has no shadow row to carry its message")
-        due = available_at or self._database.now
+        due = available_at or self._now
         self._t.outbox.append(Message(run.id, run.carrier_shadow_id, run.dag_run_id, run.n, due))
 
     def unsend(self, run: Run) -> None:
