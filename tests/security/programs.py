@@ -42,7 +42,7 @@ _FILES: dict[str, set[str]] = {
     "workflow_trace": _PEOPLE,
     "workflow_views": _PEOPLE,
 }
-_RERUN = {"lock_run", "rerun_run", "rerun_shadow", "rerun_followers", "audit", "run_event", "enqueue"}
+_RERUN = {"respell", "lock_run", "rerun_run", "rerun_shadow", "rerun_followers", "audit", "run_event", "enqueue"}
 _CANCEL = {"cancel_run", "cancel_shadow", "cancel_followers"}
 _CONSUMER = (
     {
