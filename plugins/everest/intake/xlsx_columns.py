@@ -187,9 +187,10 @@ def _taken_apart(content: str, count: int) -> tuple[list[int], list[list[_Stored
 @lru_cache
 def _row_of(count: int) -> re.Pattern[str]:
     """A row with so many columns, any of which may be missing, and empty cells behind them. Its groups are its number,
-    five of each column (row, style, kind, value, text), and what stands behind."""
-    cells = "".join(rf'(?:<c r="{letters}([0-9]{{1,7}})"{_STYLE}{_CONTENT})?' for letters in islice(_letters(), count))
-    return re.compile(rf"{_ROW}>{cells}((?:{_EMPTY_CELL})*)</row>")
+    five of each column (row, style, kind, value, text), and what stands behind. What was taken is not given back (`?+`,
+    `*+`), or a row that ends otherwise would be tried once for each column and each empty cell."""
+    cells = "".join(rf'(?:<c r="{letters}([0-9]{{1,7}})"{_STYLE}{_CONTENT})?+' for letters in islice(_letters(), count))
+    return re.compile(rf"{_ROW}>{cells}((?:{_EMPTY_CELL})*+)</row>")
 
 
 def _is_nothing(row: str, behind: str, count: int) -> bool:

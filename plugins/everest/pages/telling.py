@@ -43,7 +43,7 @@ def decoded(text: Any) -> dict[str, Any]:
     """What a column holds, as JSON or as somebody's plain text, which is English then (programs wrote it)."""
     try:
         found = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     return found if isinstance(found, dict) else {"message": str(text), "lang": "en"}
 
@@ -59,7 +59,7 @@ def _told(language: Language, kept: Any, limit: int, depth: int) -> Markup:
     if words.has(key) and isinstance(values, Mapping) and depth:
         try:
             holes = {str(name): _hole(language, str(name), value, limit, depth) for name, value in values.items()}
-            return Markup(words.text(language, key)).format(**holes)  # the catalogue is ours; holes escape  # nosec B704
+            return Markup(words.text(language, key)).format_map(holes)  # the catalogue is ours; holes escape  # nosec B704
         except (KeyError, IndexError):
             pass  # a row of another version, with other holes
     message = kept.get("message")

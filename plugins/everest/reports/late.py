@@ -52,6 +52,7 @@ ITEMS_PER_QUERY = 1_000
 DOCUMENTS_PER_QUERY = 5_000
 CLOCK_CHANGE = timedelta(hours=2)
 """How far the zone of other programs may once go back: its times are in order but for that."""
+_UNDATED = datetime.min
 _Key = tuple[str, str, str]
 _Movement = Mapping[str, Any]
 _T = TypeVar("_T")
@@ -115,7 +116,7 @@ def _late(
             row["gudang_kode"],
             row["nomer_nota"],
             row["sumber"],
-            row["tanggal_wib"],
+            None if row["tanggal_wib"] == _UNDATED else row["tanggal_wib"],
             wib_entered(row["created_at"], False, source.settings),
             "posting" if row["created_at"].replace(tzinfo=zone) > posted_at else "snapshot",
             row["masuk"],
@@ -148,6 +149,11 @@ def _places(source: Source, filters: Filters, posted_since: datetime | None) -> 
     return places
 
 
+def _dated(text: str) -> datetime:
+    """A zero date, which an application without a strict sql_mode writes, is before every snapshot."""
+    return _UNDATED if text.startswith("0000") else datetime.fromisoformat(text)
+
+
 def _doubts(source: Source, filters: Filters, places: Mapping[str, list[_Frozen]]) -> dict[int, _Doubt]:
     """By document. Held are only movements that some snapshot did not know, each once."""
     found: dict[int, _Doubt] = {}
@@ -161,7 +167,7 @@ def _doubts(source: Source, filters: Filters, places: Mapping[str, list[_Frozen]
         **filters.as_parameters("kode_barang", "lot"),
     )
     for values in streamed(movements):
-        dated, entered = datetime.fromisoformat(values[_DATED]), datetime.fromisoformat(values[_ENTERED])
+        dated, entered = _dated(values[_DATED]), datetime.fromisoformat(values[_ENTERED])
         counted = places[values[_WAREHOUSE].rstrip(" ")]
         latest = entered + CLOCK_CHANGE
         movement: _Movement | None = None

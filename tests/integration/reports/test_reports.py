@@ -322,6 +322,25 @@ def test_h13_a_receipt_dated_before_a_posted_count_is_listed_against_its_nota(
     assert read("late-movements")[0] == []
 
 
+def test_a_movement_without_a_date_is_late_for_every_count_and_stops_no_report(
+    read: Read, post: Post, connection: Any
+) -> None:
+    """An application with an empty sql_mode writes zero dates."""
+    post(Line("A", "42", "1", "10"), nomer_nota="SO-1", diotorisasi_at=NOON, snapshot_at=NOON - timedelta(hours=1))
+    undated = builders.movement(
+        connection, "A", masuk="9", tanggal_wib=datetime(2026, 3, 1), created_at=datetime.now(UTC), nomer_nota="BELI-0"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("SET SESSION sql_mode = ''")
+        cursor.execute("UPDATE kartu_stok SET tanggal_wib = '0000-00-00 00:00:00' WHERE id = %s", (undated,))
+        cursor.execute("SET SESSION sql_mode = DEFAULT")
+    connection.commit()
+
+    rows, _ = read("late-movements")
+
+    assert [(row["nota_mutasi"], row["tanggal_mutasi"]) for row in rows] == [("BELI-0", None)]
+
+
 def test_a_trace_leads_from_a_journal_row_to_everything_and_from_the_nota_to_the_same(
     read: Read, post: Post, reverse: Reverse, connection: Any
 ) -> None:

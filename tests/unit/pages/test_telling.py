@@ -120,3 +120,20 @@ def test_words_that_a_program_of_an_earlier_version_left_are_english(language: L
 
 def test_a_file_has_the_sentence_without_marks() -> None:
     assert telling.plain("id", kept(ValueError("a < b & c"))) == "kesalahan program: ValueError: a < b & c"
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"message": "m", "key": "engine.not_paused", "values": {"self": 1, "run": 2}},
+        {
+            "message": "m",
+            "key": "engine.not_paused",
+            "values": {"run": [[[[[[["deep"]]]]]]], "status": {"message": "n"}},
+        },
+        {"message": "m", "said": "[" * 100_000},
+    ],
+)
+def test_what_another_program_wrote_in_the_place_of_our_words_breaks_no_page(row: dict[str, Any]) -> None:
+    assert telling.html("id", row)
+    assert telling.plain("en", row)
