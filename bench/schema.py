@@ -13,8 +13,9 @@ from everest.store.migrations import migrate
 
 
 @contextmanager
-def private_schema(server: MysqlUrl) -> Iterator[MysqlUrl]:
-    url = replace(server, schema=f"{server.schema}_bench_{os.getpid()}")
+def private_schema(server: MysqlUrl, what: str = "bench") -> Iterator[MysqlUrl]:
+    """what: tells two apart that are there at once."""
+    url = replace(server, schema=f"{server.schema}_{what}_{os.getpid()}")
     _administer(server, f"DROP DATABASE IF EXISTS `{url.schema}`")
     _administer(server, f"CREATE DATABASE `{url.schema}` CHARACTER SET utf8mb4")
     try:
