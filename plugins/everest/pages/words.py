@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from everest.words import FILE as FILE
 from everest.words import LANGUAGES as LANGUAGES
 from everest.words import Language as Language
 from everest.words import Said as Said
 from everest.words import catalogue as catalogue
 from everest.words import has as has
+from everest.words import joint as joint
 from everest.words import said_of as said_of
 from everest.words import text as text
 

@@ -1,0 +1,133 @@
+"""The catalogue: each text of pages, reports and rows stands once, in the files beside this one, in Indonesian and in
+English.
+
+documents.toml has what is said of a document, engine.toml what the machine around it says, pages.toml the rest. They
+are read as one, but only as far as somebody asks: a posting that ends well says one sentence of the first file.
+
+What rows keep of a document or a failure was said in one language, and is read in either: a sentence of ours remembers
+its key and what filled its holes, rows keep both beside the text (`told`), and pages say it anew.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+Language = Literal["id", "en"]
+LANGUAGES: tuple[Language, ...] = ("id", "en")
+
+FOLDER = Path(__file__).parent
+SENTENCES = "sentences"
+"""The hole that holds several sentences; any other list is one of names."""
+
+
+@lru_cache(maxsize=1)
+def catalogue() -> dict[str, dict[str, str]]:
+    """Texts by dotted key, each by language."""
+    found: dict[str, dict[str, str]] = {}
+    for file in files():
+        found |= _read(file)
+    return found
+
+
+@lru_cache(maxsize=1)
+def files() -> tuple[Path, ...]:
+    return tuple(sorted(FOLDER.glob("*.toml")))
+
+
+@lru_cache
+def _read(file: Path) -> dict[str, dict[str, str]]:
+    sections = tomllib.loads(file.read_text(encoding="utf-8"))
+    return {f"{section}.{key}": texts for section, entries in sections.items() for key, texts in entries.items()}
+
+
+@lru_cache(maxsize=4096)
+def _texts(key: str) -> dict[str, str]:
+    for file in files():
+        if key in _read(file):
+            return _read(file)[key]
+    raise KeyError(key)
+
+
+def text(language: Language, key: str, **values: Any) -> str:
+    """The text of a key, its {holes} filled. Raises KeyError: a missing text is a mistake of ours."""
+    found = _texts(key)[language]
+    return found.format(**values) if values else found
+
+
+class Said(str):
+    """A sentence of the catalogue in one language, which knows its key and its holes."""
+
+    key: str
+    values: dict[str, Any]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Said:
+        return self  # a sentence never changes
+
+
+def say(language: Language, key: str, **values: Any) -> Said:
+    """The sentence of a key; as an error's message it can be told in the other language, too. values: what JSON holds;
+    a Said among them, or what rows keep of one, is told in its reader's language as well. Raises as `text` does."""
+    plain = {name: _plain(name, value) for name, value in values.items()}
+    return _said(_texts(key)[language].format_map(plain), key, {name: _kept(value) for name, value in values.items()})
+
+
+def said_of(message: Any) -> dict[str, Any] | None:
+    """What a row keeps of a message that is a sentence of ours: its text, key and holes as JSON; None of any other."""
+    return (
+        {"message": str(message), "key": message.key, "values": message.values} if isinstance(message, Said) else None
+    )
+
+
+def told(message: str) -> dict[str, Any]:
+    """The members of an answer for its message: the text, and for a sentence of ours "said", its key and holes."""
+    about = {"said": {"key": message.key, "values": message.values}} if isinstance(message, Said) else {}
+    return {"message": str(message), **about}
+
+
+def heard(text: str, said: Any) -> str:
+    """A text that a row kept, with what it kept beside it: the same sentence again. Of an older row, or of another
+    program's, the text as it stands."""
+    if not isinstance(said, Mapping):
+        return text
+    key, values = said.get("key"), said.get("values")
+    return _said(text, key, values) if isinstance(key, str) and isinstance(values, dict) else text
+
+
+def together(sentences: Iterable[str]) -> str:
+    """Several sentences as one, each to be told in its reader's language."""
+    one, *more = sentences
+    return say("id", "several.sentences", **{SENTENCES: [one, *more]}) if more else one
+
+
+def _said(text: str, key: str, values: dict[str, Any]) -> Said:
+    said = Said(text)
+    said.key, said.values = key, values
+    return said
+
+
+def _kept(value: Any) -> Any:
+    if isinstance(value, Said):
+        return said_of(value)
+    return [_kept(one) for one in value] if isinstance(value, list) else value
+
+
+def _plain(name: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return joint(name).join(str(_plain(name, one)) for one in value)
+    return value.get("message", "") if isinstance(value, dict) else value
+
+
+def joint(name: str) -> str:
+    """What stands between the parts of a hole of that name."""
+    return "; " if name == SENTENCES else ", "
+
+
+def has(key: str) -> bool:
+    try:
+        return bool(_texts(key))
+    except KeyError:
+        return False
