@@ -173,7 +173,7 @@ def test_no_key_is_put_together_of_values_that_nobody_checks(file: Path) -> None
 
 
 def test_no_text_stands_there_that_nobody_asks_for() -> None:
-    sources = "".join(file.read_text(encoding="utf-8") for file in [*TEMPLATES, *PAGES])
+    sources = "".join(file.read_text(encoding="utf-8") for file in [*TEMPLATES, *MODULES])
     of_reports = "".join(file.read_text(encoding="utf-8") for file in REPORT_MODULES)
     in_reports = {name.replace("-", "_") for name in re.findall(r"""['"]([\w-]+)['"]""", of_reports)}
     told = {key for key in words.catalogue() if key.split(".")[0] in OF_REPORTS and key.split(".")[1] in in_reports}
