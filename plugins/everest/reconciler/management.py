@@ -11,9 +11,8 @@ import httpx
 from everest.errors import EverestError
 from ingest_consumer import tls
 from ingest_consumer.addresses import Login
+from ingest_consumer.shadow import DEAD_LETTER_QUEUE, JOBS_QUEUE
 
-JOBS_QUEUE = "everest.jobs.q"
-DEAD_LETTER_QUEUE = "everest.jobs.failed.dlq"
 SETTING = "EVEREST_RABBIT_MANAGEMENT_URL"
 
 

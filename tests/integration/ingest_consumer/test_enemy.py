@@ -24,7 +24,7 @@ from ingest_consumer.broken_letters import BrokenLetters
 from ingest_consumer.database import Database
 from ingest_consumer.settings import Settings
 from tests.fake_airflow import FakeAirflow
-from tests.integration.ingest_consumer.handling import DLQ, QUEUE, Encoded, Settle, dead, drop, nested, told
+from tests.integration.ingest_consumer.handling import DLQ, DLX, QUEUE, Encoded, Settle, dead, drop, nested, told
 from tests.queue_rig import Rows, Running, Vhost, until
 
 X_DEATHS: list[Any] = [
@@ -146,7 +146,8 @@ KEYS = [
 def test_a_message_with_a_hostile_routing_key_becomes_a_letter_and_stops_nobody(
     vhost: Vhost, running: Running, settings: Settings, rows: Rows, settle: Settle
 ) -> None:
-    """A rejected message keeps its key, and a key that is no text cannot be bound."""
+    """A rejected message keeps its key, and a key that is no text cannot be bound. Nor does any of them leave a binding
+    behind: whoever thinks of new ones would fill the broker with them."""
     vhost.api("PUT", f"exchanges/{vhost.name}/site.x", {"type": "fanout", "durable": True})
     vhost.api("POST", f"bindings/{vhost.name}/e/site.x/q/{QUEUE}", {"routing_key": ""})
     for number, key in enumerate(KEYS):
@@ -157,6 +158,11 @@ def test_a_message_with_a_hostile_routing_key_becomes_a_letter_and_stops_nobody(
     until(lambda: vhost.depth(DLQ) == len(KEYS), "all of them are letters")
     settle()
     assert sorted(body for body, *_ in told(rows)) == [f"broken {number}" for number, _ in enumerate(KEYS)]
+    origins = {body: origin for body, origin in told(rows, "body, origin")}
+    assert origins["broken 2"] == f"site.x / *.process; {QUEUE}: rejected", "by whom it was sent"
+    assert origins["broken 5"] == f"site.x / \\xff\\xfe; {QUEUE}: rejected"
+    bound = vhost.api("GET", f"bindings/{vhost.name}/e/{DLX}/q/{DLQ}")
+    assert {one["routing_key"] for one in bound} == {"job.process", QUEUE}
 
 
 @pytest.mark.long
