@@ -18,6 +18,7 @@ from everest.intake import lookup
 from everest.store.database import load_queries
 from everest.store.unit_of_work import UnitOfWork
 from everest.store.workflow_views import plain
+from everest.words import Said, say
 from everest.workflow import control, deployment, pointer, questions
 from everest.workflow.records import Run
 
@@ -144,13 +145,14 @@ def objection(tx: UnitOfWork, nota: str, who: str) -> str | None:
     named = job.nomer_nota or f"#{job.shadow_id}"
     run = None if job.workflow_id is None else tx.runs.get(job.workflow_id)
     if run is None:
-        return f"nota {named} tidak menunggu keputusan (status {job.worker_status})"
+        return _not_asked(named, job.worker_status)
     if (closed := _why_closed(tx, run, named)) is not None:
         return closed
     try:
         questions.check_may_answer(run.waiting or {}, who)
     except Forbidden as refusal:
-        return refusal.message
+        why: str = refusal.args[0]  # with its key, for the reader's language
+        return why
     return None
 
 
@@ -162,48 +164,49 @@ def _answer(
     sequence: int | None,
     outcome: Literal["approved", "rejected"],
 ) -> Answered:
-    who, reason = _said("nama", who, MAX_NAME), _said("alasan", reason, MAX_REASON)
+    who, reason = _given("name_length", who, MAX_NAME), _given("reason_length", reason, MAX_REASON)
     job = lookup.find_job(tx.conn, nota, frozenset({"WAITING"}))
     named = job.nomer_nota or f"#{job.shadow_id}"
     if job.workflow_id is None:
-        raise Conflict(f"nota {named} tidak menunggu keputusan (status {job.worker_status})")
+        raise Conflict(_not_asked(named, job.worker_status))
     run = tx.runs.lock(job.workflow_id)
     closed = _why_closed(tx, run, named)
     if closed is not None:
         raise Conflict(closed)
     waiting = run.waiting or {}
     if sequence is not None and sequence != waiting["sequence"]:
-        raise Conflict(
-            f"pertanyaan tentang nota {named} sudah berganti (sekarang nomor {waiting['sequence']}); lihat lagi dulu"
-        )
+        raise Conflict(say("id", "refused.other_question", nota=named, n=waiting["sequence"]))
     definition = deployment.of_run(bootstrap.deployed, run)
     if definition is None:
-        raise DocumentMissing(f"workflow {run.workflow} version {run.version} is not deployed here (EVEREST_WORKFLOWS)")
+        raise DocumentMissing(say("en", "refused.not_deployed", workflow=run.workflow, version=run.version))
     act = control.approve if outcome == "approved" else control.reject
     act(tx, definition, run.id, who, reason, sequence=waiting["sequence"])
     about = (waiting["sequence"], waiting["evidence"])
     return Answered(job.shadow_id, named, run.id, outcome, who, *about)
 
 
-def _said(what: str, text: str, longest: int) -> str:
+def _given(key: str, text: str, longest: int) -> str:
     text = text.strip()
     if not 0 < len(text) <= longest:
-        raise DocumentRefused(f"{what} wajib diisi, paling panjang {longest} karakter")
+        raise DocumentRefused(say("id", f"refused.{key}", most=longest))
     return text
 
 
-def _why_closed(tx: UnitOfWork, run: Run, nota: str) -> str | None:
+def _not_asked(nota: str, state: str) -> Said:
+    return say("id", "refused.no_question", nota=nota, state=state)
+
+
+def _why_closed(tx: UnitOfWork, run: Run, nota: str) -> Said | None:
     """Why nobody can answer now, as a sentence; None when the question is open."""
     waiting = run.waiting
     if waiting is None or not questions.is_asked_here(run) or pointer.status_of_wait(run) != "waiting_for_signal":
-        return f"nota {nota} tidak menunggu keputusan (alur kerja {run.status})"
+        return say("id", "refused.no_question_in_run", nota=nota, state=run.status)
     decision = questions.decision_of(run, tx.now)
     if decision is None:
         return None
     if decision.outcome == "timeout":
-        return f"batas waktu keputusan tentang nota {nota} sudah lewat"
-    words = {"approved": "disetujui", "rejected": "ditolak"}
-    return f"nota {nota} sudah {words[decision.outcome]} oleh {decision.by}"
+        return say("id", "refused.question_late", nota=nota)
+    return say("id", f"refused.question_{decision.outcome}", nota=nota, who=decision.by)
 
 
 def _pending(row: dict[str, Any], run: Run) -> Pending:

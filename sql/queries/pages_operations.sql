@@ -111,8 +111,7 @@ ORDER BY r.invariant;
 
 -- name: standing_findings(size)
 -- What stands unresolved, the newest first, with what a person said about it.
-SELECT invariant, CONCAT(pesan, COALESCE(CONCAT(' [diakui oleh ', diakui_oleh, ': ', diakui_alasan, ']'), '')) AS pesan,
-       first_seen_at, last_seen_at
+SELECT invariant, finding_key, pesan, detail, diakui_oleh, diakui_alasan, first_seen_at, last_seen_at
 FROM audit_findings
 WHERE resolved_at IS NULL
 ORDER BY first_seen_at DESC, id DESC

@@ -202,9 +202,9 @@ def test_two_previews_are_at_work_the_next_waits_its_turn_and_not_for_ever(
         first = [pool.submit(browser("finance").get, path) for _ in range(2)]
         both.wait(30)
         monkeypatch.setattr(preview, "preview", original)
-        monkeypatch.setattr(previews, "WAIT_S", 0)
+        monkeypatch.setattr(previews.TURNS, "wait_s", 0)
         turned_away = browser("finance").get(path)
-        monkeypatch.setattr(previews, "WAIT_S", 30)
+        monkeypatch.setattr(previews.TURNS, "wait_s", 30)
         waiting = pool.submit(browser("finance").get, path)
         go_on.set()
         assert [one.result().status_code for one in (*first, waiting)] == [200] * 3

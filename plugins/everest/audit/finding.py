@@ -17,10 +17,13 @@ from everest.audit.settings import AuditSettings
 from everest.errors import EverestError
 from everest.store.database import load_queries
 from everest.store.unit_of_work import UnitOfWork
+from everest.words import say
 from ingest_consumer.airflow_api import AirflowApi
 
 QUERIES = load_queries("audit")
 
+SECTION = "finding"
+"""Of the catalogue."""
 MAX_KEY = 200
 MAX_PESAN = 1000
 
@@ -34,7 +37,8 @@ class NotChecked(EverestError):
 @dataclass(frozen=True)
 class Finding:
     """One row, or one group of rows, that breaks an invariant. key: the same in every audit for the same fault.
-    pesan: the sentence people read (Indonesian). detail: the row's columns as text."""
+    pesan: the sentence people read (Indonesian). detail: the row's columns as text; with them and the name of its
+    statement, which the key begins with, a page tells the sentence in its reader's language (`kept`)."""
 
     key: str
     pesan: str
@@ -75,13 +79,13 @@ JOBS = Window("next_job", 50_000)
 ITEMS = Window("next_item", 20_000, start="")
 
 
-def walked(query: str, window: Window, names: tuple[str, ...], pesan: str) -> Check:
-    """A check by one statement, window by window. names: columns that make the finding's key. pesan: a template over
-    the columns."""
+def walked(query: str, window: Window, names: tuple[str, ...]) -> Check:
+    """A check by one statement, window by window. names: columns that make the finding's key. What a row says stands
+    in the catalogue under the name of the statement, with holes for its columns."""
 
     def check(auditor: Auditor) -> Iterator[Finding]:
         for row in walked_rows(auditor, query, window):
-            yield finding(query, row, names, pesan)
+            yield finding(query, row, names)
 
     return check
 
@@ -119,13 +123,21 @@ def paged(auditor: Auditor, query: str, **parameters: Any) -> Iterator[dict[str,
         after = rows[-1]["shadow_id"]
 
 
-def finding(query: str, row: Mapping[str, Any], names: tuple[str, ...], pesan: str) -> Finding:
+def finding(query: str, row: Mapping[str, Any], names: tuple[str, ...]) -> Finding:
     texts = {name: text(value) for name, value in row.items()}
     key = ":".join((query, *(texts[name] or "" for name in names)))
     if len(key) > MAX_KEY:
         key = f"{query}:{hashlib.sha256(key.encode()).hexdigest()}"
-    shown = {name: "-" if value is None else value for name, value in texts.items()}
-    return Finding(key, pesan.format(**shown)[:MAX_PESAN], texts)
+    return Finding(key, str(say("id", f"{SECTION}.{query}", **_shown(texts)))[:MAX_PESAN], texts)
+
+
+def kept(key: str, pesan: str, detail: Mapping[str, Any]) -> dict[str, Any]:
+    """A finding that a row holds, as a page tells it: its sentence, with what makes it anew."""
+    return {"message": pesan, "key": f"{SECTION}.{key.partition(':')[0]}", "values": _shown(detail)}
+
+
+def _shown(texts: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: "-" if value is None else value for name, value in texts.items()}
 
 
 def text(value: Any) -> str | None:

@@ -29,18 +29,19 @@ def processing_without_run(auditor: Auditor) -> Iterator[Finding]:
         state = _state(auditor, job)
         if state in LIVE or not _is_still_at_work(auditor, job):
             continue
-        pesan = "nota {nomer_nota} (pekerjaan #{shadow_id}) PROCESSING sejak {sejak} UTC; DAG run {dag_run_id} {state}"
-        yield finding("jobs_at_work", {**job, "state": state}, ("shadow_id", "dag_run_id"), pesan)
+        yield finding("jobs_at_work", {**job, "state": state}, ("shadow_id", "dag_run_id"))
 
 
 def _state(auditor: Auditor, job: dict[str, Any]) -> str:
     if job["dag_run_id"] is None or auditor.airflow is None:
-        return "tidak disebut"
+        return say("id", "audit_state.unnamed")
     try:
         run: DagRun | None = auditor.airflow.dag_run(job["dag_id"] or "opname_posting", job["dag_run_id"])
     except (AirflowUnavailable, AirflowRefused) as error:
         raise NotChecked(say("en", "audit_note.airflow_silent", why=_theirs(error))) from error
-    return "tidak dikenal Airflow" if run is None else f"sudah {run.state}" if run.state not in LIVE else run.state
+    if run is None:
+        return say("id", "audit_state.unknown")
+    return run.state if run.state in LIVE else say("id", "audit_state.ended", state=run.state)
 
 
 def _theirs(error: Exception) -> dict[str, Any]:
@@ -63,15 +64,13 @@ def overdue(auditor: Auditor) -> Iterator[Finding]:
         foreign_now = tx.now.astimezone(tx.settings.foreign_zone).replace(tzinfo=None)
     rows = paged(auditor, "overdue_jobs", grace_s=_seconds(grace), foreign_before=foreign_now - grace)
     for job in rows:
-        pesan = "nota {nomer_nota} (pekerjaan #{shadow_id}) PENDING sejak {sejak}, sudah jatuh tempo"
-        yield finding("overdue_jobs", job, ("shadow_id",), pesan)
+        yield finding("overdue_jobs", job, ("shadow_id",))
 
 
 def without_letter(auditor: Auditor) -> Iterator[Finding]:
     """The mark of the row, which is set in the commit, or with the rejection, that writes the letter."""
     for job in paged(auditor, "failed_without_letter", grace_s=_seconds(auditor.settings.grace)):
-        pesan = "nota {nomer_nota} (pekerjaan #{shadow_id}) FAILED {error_code} sejak {sejak} UTC tanpa surat mati"
-        yield finding("failed_without_letter", job, ("shadow_id",), pesan)
+        yield finding("failed_without_letter", job, ("shadow_id",))
 
 
 def letters_lost(auditor: Auditor) -> Iterator[Finding]:
@@ -87,8 +86,7 @@ def letters_lost(auditor: Auditor) -> Iterator[Finding]:
     with auditor.open() as tx:
         owed = QUERIES.letters_owed(tx.conn, grace_s=_seconds(auditor.settings.grace))
     if letters + owed["di_jalan"] < owed["dokumen"]:
-        pesan = "antrean surat mati berisi {surat} surat, padahal {dokumen} dokumen FAILED ditandai punya surat"
-        yield finding("letters_owed", {"surat": letters, **owed}, (), pesan)
+        yield finding("letters_owed", {"surat": letters, **owed}, ())
 
 
 def _seconds(grace: timedelta) -> int:

@@ -30,12 +30,8 @@ def entered_while_closed(auditor: Auditor) -> Iterator[Finding]:
     given = json.dumps(
         [[int(periode.replace("-", "")), str(since), until and str(until)] for periode, since, until in times]
     )
-    pesan = (
-        "posting {posting_id} nota {nomer_nota}: {tabel} bertanggal {tanggal_wib} WIB dicatat {created_at} UTC, padahal"
-        " periode itu ditutup {ditutup_at} UTC"
-    )
     for row in walked_rows(auditor, "entered_while_closed", POSTINGS, closings=given):
-        yield finding("entered_while_closed", row, ("tabel", "posting_id", "ditutup_at"), pesan)
+        yield finding("entered_while_closed", row, ("tabel", "posting_id", "ditutup_at"))
 
 
 def _times(history: list[dict[str, Any]]) -> list[tuple[str, datetime, datetime | None]]:

@@ -24,9 +24,4 @@ def entered_late(auditor: Auditor) -> Iterator[Finding]:
         for values in late.rows(Source(tx.conn, tx.settings, tx.now), Filters(), since):
             row: dict[str, Any] = dict(zip(names, values, strict=True))
             if row["dicatat_setelah"] == "posting" or not QUERIES.was_approved(tx.conn, posting_id=row["posting_id"]):
-                pesan = (
-                    "posting {posting_id} nota {nomer_nota}: barang {kode_barang} lot {lot} gudang {gudang_kode} punya"
-                    " mutasi {nota_mutasi} (kartu stok {kartu_stok_id}) bertanggal {tanggal_mutasi} WIB yang baru"
-                    " dicatat setelah {dicatat_setelah}: masuk {masuk}, keluar {keluar}"
-                )
-                yield finding("entered_late", row, ("posting_id", "kartu_stok_id"), pesan)
+                yield finding("entered_late", row, ("posting_id", "kartu_stok_id"))

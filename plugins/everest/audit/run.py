@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from everest.audit.acknowledge import Standing
 from everest.audit.finding import QUERIES, Auditor, Finding, NotChecked
@@ -113,7 +114,7 @@ def audit(auditor: Auditor, invariant: Invariant, actor: str, dag_run_id: str | 
     is_whole = auditor.since is None and not missed and found == len(kept)
     with auditor.open() as tx:
         if kept:
-            rows = [(one.key, one.pesan, json.dumps(dict(one.detail), ensure_ascii=False)) for one in kept]
+            rows = [(one.key, one.pesan, json.dumps(_detail(one), ensure_ascii=False)) for one in kept]
             text = json.dumps(rows, ensure_ascii=False)
             QUERIES.put_findings(tx.conn, run_id=run_id, invariant=invariant.key, rows=text)
         new = int(QUERIES.new_findings(tx.conn, run_id=run_id, invariant=invariant.key))
@@ -146,6 +147,11 @@ def _collected(auditor: Auditor, invariant: Invariant) -> tuple[list[Finding], i
         except NotChecked as reason:
             not_checked.append(reason.args[0])
     return list(kept.values()), found, not_checked
+
+
+def _detail(finding: Finding) -> dict[str, Any]:
+    """A sentence among its values with what makes it anew."""
+    return {name: said_of(value) or value for name, value in finding.detail.items()}
 
 
 def _kept(notes: list[str]) -> str | None:

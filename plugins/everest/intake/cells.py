@@ -7,13 +7,14 @@ collect those sentences for all cells and stop at none.
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
 from everest.opname.amounts import MAX_NUMBER_CHARS, DecimalLocale, as_column, parse_decimal
 from everest.opname.document import DECIMAL_COLUMNS, code_flaw
+from everest.words import say
 
 # Characters, as the columns of the tables hold them.
 MAX_CHARS = {
@@ -42,7 +43,8 @@ _SHOWN = 40
 
 @dataclass(frozen=True)
 class FileProblem:
-    """One thing wrong with a file. baris: line of the document, from 1 (None = header); file_line: line of the file."""
+    """One thing wrong with a file. baris: line of the document, from 1 (None = header); file_line: line of the file.
+    pesan: the sentence a person reads; one of ours is a `Said`, which a page tells in its reader's language."""
 
     baris: int | None
     kolom: str
@@ -50,7 +52,7 @@ class FileProblem:
     file_line: int | None = None
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {"baris": self.baris, "kolom": self.kolom, "pesan": str(self.pesan), "file_line": self.file_line}
 
     def __str__(self) -> str:
         line = [f"baris {self.baris}"] if self.baris else []
@@ -64,6 +66,16 @@ class JsonNumber(str):
     """The text of a number in a JSON file, kept as it stands there: a float would have changed it."""
 
     __slots__ = ()
+
+
+def wrong(key: str, **values: Any) -> ValueError:
+    """What is wrong with a cell, as the error that its judges raise; `said_by` has the sentence. key: of [file]."""
+    return ValueError(say("id", f"file.{key}", **values))
+
+
+def said_by(flaw: ValueError) -> str:
+    """The sentence of an error, as what it was raised with: str() would make a plain text of it."""
+    return flaw.args[0] if flaw.args and isinstance(flaw.args[0], str) else str(flaw)
 
 
 def shown(value: object) -> str:
@@ -81,7 +93,7 @@ def text(value: object, column: str) -> str | None:
     if not given.isprintable():
         control = next((one for one in given if ord(one) < 32 or 127 <= ord(one) < 160), None)
         if control is not None:
-            raise ValueError(f"{shown(given)} mengandung karakter kontrol (U+{ord(control):04X})")
+            raise wrong("control", value=shown(given), code=f"{ord(control):04X}")
     return given
 
 
@@ -102,17 +114,16 @@ def number(value: object, column: str, decimal: DecimalLocale | None) -> Decimal
     precision, scale = DECIMAL_COLUMNS[column]
     if isinstance(value, JsonNumber):
         if len(value) > MAX_NUMBER_CHARS or not _JSON_NUMBER.fullmatch(value):
-            raise ValueError(f"{shown(value)} terlalu panjang untuk sebuah angka")
+            raise wrong("number_length", value=shown(value))
         try:
             exact = as_column(Decimal(value), precision, scale)
         except ValueError:
-            held = f"{precision - scale} angka di depan koma dan {scale} desimal"
-            raise ValueError(f"{shown(value)} tidak muat: paling banyak {held}") from None
+            raise wrong("number_size", value=shown(value), before=precision - scale, after=scale) from None
         return abs(exact) if exact == 0 else exact
     if value is None or value == "":
         return None
     if not isinstance(value, str):
-        raise ValueError(f"{shown(value)} bukan angka")
+        raise wrong("not_a_number", value=shown(value))
     _whole_characters(value)
     return parse_decimal(value, decimal=decimal, precision=precision, scale=scale)
 
@@ -121,7 +132,7 @@ def day(value: object) -> date:
     """A calendar day, written 2026-08-31."""
     given = _string(value) or ""
     if not _DATE.fullmatch(given):
-        raise ValueError(f"{shown(value)} bukan tanggal; tulis seperti 2026-08-31 (tahun-bulan-hari)")
+        raise wrong("not_a_day", value=shown(value))
     return _real(given, given).date()
 
 
@@ -130,8 +141,7 @@ def instant(value: object) -> datetime:
     given = _string(value) or ""
     match = _INSTANT.fullmatch(given)
     if not match:
-        how = "tulis dengan zona waktunya, seperti 2026-08-31 17:00 WIB atau 2026-08-31T10:00:00Z"
-        raise ValueError(f"{shown(value)} bukan waktu yang jelas; {how}")
+        raise wrong("not_an_instant", value=shown(value))
     zone = {"WIB": "+07:00", "Z": "+00:00"}.get(match["zone"], match["zone"])
     return _real(f"{match['day']}T{match['time']}{zone}", given)
 
@@ -140,7 +150,7 @@ def identity(value: object) -> int:
     """A transaksi_id."""
     given = str(value) if isinstance(value, JsonNumber) else _string(value) or ""
     if not _ID.fullmatch(given) or int(given) > MAX_ID:
-        raise ValueError(f"{shown(value)} bukan transaksi_id; harus bilangan bulat mulai dari 1")
+        raise wrong("not_an_identity", value=shown(value))
     return int(given)
 
 
@@ -148,9 +158,9 @@ def _real(iso: str, given: str) -> datetime:
     try:
         value = datetime.fromisoformat(iso)
     except ValueError:
-        raise ValueError(f"{shown(given)} tidak ada di kalender") from None
+        raise wrong("no_such_day", value=shown(given)) from None
     if not FIRST_YEAR <= value.year <= LAST_YEAR:
-        raise ValueError(f"{shown(given)}: tahun harus antara {FIRST_YEAR} dan {LAST_YEAR}")
+        raise wrong("year", value=shown(given), first=FIRST_YEAR, last=LAST_YEAR)
     return value
 
 
@@ -158,9 +168,9 @@ def _string(value: object) -> str | None:
     if value is None:
         return None
     if isinstance(value, JsonNumber):
-        raise ValueError(f'{value} ditulis sebagai angka; tulis sebagai teks di antara tanda kutip: "{value}"')
+        raise wrong("typed_as_number", value=str(value))
     if not isinstance(value, str):
-        raise ValueError(f"{shown(value)} bukan teks")
+        raise wrong("not_text", value=shown(value))
     _whole_characters(value)
     return value
 
@@ -168,10 +178,10 @@ def _string(value: object) -> str | None:
 def _whole_characters(value: str) -> None:
     # The readers decode with `surrogateescape`, so that every broken byte is found in its cell.
     if not value.isascii() and _SURROGATE.search(value):
-        raise ValueError(f"{shown(value)} berisi byte yang bukan UTF-8; simpan berkas sebagai UTF-8")
+        raise wrong("not_utf8", value=shown(value))
 
 
 def _bounded(value: str, column: str) -> None:
     limit = MAX_CHARS[column]
     if len(value) > limit:
-        raise ValueError(f"{shown(value)} terlalu panjang: {len(value)} karakter, paling banyak {limit}")
+        raise wrong("length", value=shown(value), n=len(value), most=limit)

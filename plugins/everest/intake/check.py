@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from everest.errors import Problem
 from everest.intake.submission import Authority, Submission
-from everest.intake.submit import find_earlier
+from everest.intake.submit import find_earlier, snapshot_ahead
 from everest.opname.count import check_document
 from everest.opname.document import LINE_COLUMNS, Header
 from everest.store.frames import line_frame, stored_lines
 from everest.store.unit_of_work import UnitOfWork
+from everest.words import say
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -27,14 +28,12 @@ def domain_problems(
     lines = _frame(submission)
     problems = check_document(tx.books, header, lines)
     if submission.snapshot_at is not None and submission.snapshot_at > tx.now:
-        problems.insert(0, Problem(None, "snapshot_at", f"snapshot {submission.snapshot_at} ada di masa depan"))
+        problems.insert(0, Problem(None, "snapshot_at", snapshot_ahead(submission.snapshot_at)))
     posted = tx.books.posting_of(header.nomer_nota, header.transaksi_id)
     earlier = find_earlier(tx.conn, submission, tx.settings)
     if posted is not None and not (earlier and earlier.same_content and earlier.transaksi_id == posted.transaksi_id):
-        reversed_by = f", dibalik oleh {posted.dibalik_oleh}" if posted.dibalik_oleh else ""
-        pesan = (
-            f"nota sudah diposting (posting {posted.id}, transaksi {posted.transaksi_id}{reversed_by}); pakai nota baru"
-        )
+        told = {"posting": posted.id, "transaksi": posted.transaksi_id, "by": posted.dibalik_oleh}
+        pesan = say("id", "refused.nota_reversed" if posted.dibalik_oleh else "refused.nota_posted", **told)
         problems.insert(0, Problem(None, "nomer_nota", pesan))
     return problems
 

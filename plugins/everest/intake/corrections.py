@@ -26,6 +26,7 @@ from everest.opname.rules import MIN_AUTHORISATION_LEVEL
 from everest.spreadsheets import guarded
 from everest.store.database import load_queries
 from everest.store.unit_of_work import UnitOfWork
+from everest.words import Said, say
 
 QUERIES = load_queries("corrections")
 
@@ -59,11 +60,11 @@ def waiting(tx: UnitOfWork, transaksi_id: int) -> Waiting | None:
     return None if row is None else Waiting(**row)
 
 
-def objection(tx: UnitOfWork, correction: Waiting, who: str) -> str | None:
+def objection(tx: UnitOfWork, correction: Waiting, who: str) -> Said | None:
     """Why this person may not authorise it, as a sentence; None when they may."""
     if tx.settings.allow_self_approval or not people.is_same(correction.actor, who):
         return None
-    return f"{who} memperbaiki {correction.nomer_nota}; orang lain yang harus mengotorisasinya"
+    return say("id", "refused.own_correction", who=who, nota=correction.nomer_nota)
 
 
 def authorise(tx: UnitOfWork, transaksi_id: int, shadow_id: int, who: str) -> str:
@@ -74,10 +75,10 @@ def authorise(tx: UnitOfWork, transaksi_id: int, shadow_id: int, who: str) -> st
     """
     header = tx.books.lock_document(transaksi_id)
     if header is None:
-        raise DocumentMissing(f"dokumen transaksi {transaksi_id} tidak ada")
+        raise DocumentMissing(say("id", "refused.no_document", transaksi=transaksi_id))
     correction = waiting(tx, transaksi_id)
     if correction is None:
-        raise Conflict(f"{header.nomer_nota} tidak menunggu otorisasi lagi")
+        raise Conflict(say("id", "refused.not_waiting", nota=header.nomer_nota))
     why_not = objection(tx, correction, who)
     if why_not is not None:
         raise Forbidden(why_not)
@@ -123,5 +124,5 @@ def _cell(name: str, value: Any) -> str:
 
 def _said(reason: str) -> str:
     if not 0 < len(reason.strip()) <= MAX_REASON:
-        raise DocumentRefused(f"alasan wajib diisi, paling panjang {MAX_REASON} karakter")
+        raise DocumentRefused(say("id", "refused.reason_length", most=MAX_REASON))
     return reason.strip()

@@ -11,16 +11,18 @@ import csv
 import io
 import itertools
 from collections.abc import Callable, Iterator
-from typing import BinaryIO
+from functools import reduce
+from typing import Any, BinaryIO
 
 from everest.intake.cells import FileProblem, shown
 from everest.intake.csv_columns import MAX_LINE_CHARS, plain_table
-from everest.intake.header import FORBIDDEN, FORBIDDEN_SENTENCE, HEADER_FIELDS, HeaderReader
+from everest.intake.header import AUTHORITY, FORBIDDEN, HEADER_FIELDS, HeaderReader
 from everest.intake.lines import LINE_FIELDS, REQUIRED_COLUMNS, read_line
 from everest.intake.submission import MAX_LINES, Line
 from everest.opname.amounts import DecimalLocale
 from everest.opname.document import DECIMAL_COLUMNS
 from everest.spreadsheets import unguarded
+from everest.words import said_of, say
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t"}
 WAREHOUSE_OF_DOCUMENT = "gudang_dokumen"
@@ -73,8 +75,9 @@ class CsvReader:
         fitting = [mark for mark in present if all(name in KNOWN_COLUMNS for name in _names(first, mark))]
         if len(fitting) == 1:
             return fitting[0]
-        found = " dan ".join(name for name, mark in DELIMITERS.items() if mark in present)
-        pesan = f"pemisah kolom tidak jelas: ada {found}; nyatakan dengan --delimiter"
+        found: list[str] = [name for name, mark in DELIMITERS.items() if mark in present]
+        both = reduce(lambda one, other: say("id", "file.both", one=one, other=other), found)
+        pesan = say("id", "file.delimiter", names=both)
         self._problems.append(FileProblem(None, "", pesan, file_line))
         return None
 
@@ -84,7 +87,7 @@ class CsvReader:
         if row is None:
             return []
         if not any(row):
-            pesan = "baris pertama harus judul kolom; di sini tidak ada apa-apa"
+            pesan = say("id", "file.no_titles")
             self._problems.append(FileProblem(None, "", pesan, rows.file_line))
             return []
         return named_columns(row, self._problems, rows.file_line)
@@ -109,7 +112,7 @@ class CsvReader:
                 continue
             baris += 1
             if baris > MAX_LINES:
-                pesan = f"lebih dari {MAX_LINES} baris; bagi menjadi beberapa dokumen"
+                pesan = say("id", "file.more_lines", most=MAX_LINES)
                 self._problems.append(FileProblem(None, "", pesan, rows.file_line))
                 return
             self._read_row(row, names, baris, rows.file_line)
@@ -118,7 +121,7 @@ class CsvReader:
 
     def _read_row(self, row: list[str], names: list[str | None], baris: int, file_line: int) -> None:
         if len(row) > len(names):
-            pesan = f"{len(row)} kolom, judulnya hanya {len(names)}; periksa koma desimal atau pemisah di dalam teks"
+            pesan = say("id", "file.row_too_wide", n=len(row), titles=len(names))
             self._problems.append(FileProblem(baris, "", pesan, file_line))
             return
         given: dict[str, str | None] = {}
@@ -128,7 +131,7 @@ class CsvReader:
                 continue
             if position >= len(row):
                 if name in REQUIRED_COLUMNS:
-                    pesan = f"tidak ada di baris ini: hanya {len(row)} kolom dari {len(names)}"
+                    pesan = say("id", "file.row_too_short", n=len(row), titles=len(names))
                     self._problems.append(FileProblem(baris, name, pesan, file_line))
                 continue
             cell = row[position]
@@ -149,7 +152,7 @@ class CsvReader:
 def named_columns(row: list[str], problems: list[FileProblem], file_line: int = 1) -> list[str | None]:
     """The field of each column by its title, None for one that is not used; empty when there are too many."""
     if len(row) > MAX_COLUMNS:
-        pesan = f"{len(row)} kolom, paling banyak {MAX_COLUMNS}"
+        pesan = say("id", "file.columns", n=len(row), most=MAX_COLUMNS)
         problems.append(FileProblem(None, "", pesan, file_line))
         return []
     names: list[str | None] = []
@@ -157,18 +160,18 @@ def named_columns(row: list[str], problems: list[FileProblem], file_line: int = 
         name = _column_name(cell)
         flaw = None
         if name in FORBIDDEN:
-            flaw = FORBIDDEN_SENTENCE
+            flaw = say("id", AUTHORITY)
         elif name not in KNOWN_COLUMNS:
-            flaw = f"kolom {position} tidak dikenal; yang dikenal: {', '.join(KNOWN_COLUMNS)}"
+            flaw = say("id", "file.unknown_column", at=position, names=", ".join(KNOWN_COLUMNS))
         elif name in names:
-            flaw = f"judul kolom ini ada dua kali (kolom {names.index(name) + 1} dan {position})"
+            flaw = say("id", "file.column_twice", one=names.index(name) + 1, other=position)
         if flaw:
             kolom = name if name in KNOWN_COLUMNS or name in FORBIDDEN else shown(cell)
             problems.append(FileProblem(None, kolom, flaw, file_line))
         names.append(None if flaw else name)
     for name in REQUIRED_COLUMNS:
         if name not in names:
-            problems.append(FileProblem(None, name, "kolom ini tidak ada di judul berkas", file_line))
+            problems.append(FileProblem(None, name, say("id", "file.column_missing"), file_line))
     return names
 
 
@@ -198,10 +201,11 @@ class _Rows:
                 return
             except csv.Error as error:
                 last = self._blank + self._reader.line_num
-                until = f" sampai {last}" if last > self.file_line else ""
-                pesan = f"baris {self.file_line}{until} tidak terbaca; periksa tanda kutip ({error})"
+                is_whole_row = last <= self.file_line
+                which = {"line": self.file_line, "last": last, "why": _theirs(error)}
+                pesan = say("id", "file.unreadable_row" if is_whole_row else "file.unreadable_rows", **which)
                 self._problems.append(FileProblem(None, "", pesan, self.file_line))
-                if until:
+                if not is_whole_row:
                     return
                 continue
             yield row
@@ -210,8 +214,13 @@ class _Rows:
 def _bounded(first: str, rest: io.TextIOWrapper) -> Iterator[str]:
     for line in itertools.chain([first] if first else [], rest):
         if len(line) > MAX_LINE_CHARS:
-            raise csv.Error(f"longer than {MAX_LINE_CHARS} characters")
+            raise csv.Error(say("en", "file.line_length", most=MAX_LINE_CHARS))
         yield line
+
+
+def _theirs(error: csv.Error) -> dict[str, Any]:
+    """Why a row can't be read: in our words, or in those of Python's reader, which are English."""
+    return said_of(error.args[0] if error.args else "") or {"message": str(error), "lang": "en"}
 
 
 def _names(line: str, delimiter: str) -> list[str]:

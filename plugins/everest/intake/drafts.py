@@ -32,6 +32,7 @@ from everest.opname.rules import MIN_AUTHORISATION_LEVEL
 from everest.opname.workflow import POST_OPNAME
 from everest.store.database import last_insert_id, load_queries
 from everest.store.unit_of_work import UnitOfWork
+from everest.words import say
 from everest.workflow import engine
 
 QUERIES = load_queries("drafts")
@@ -62,10 +63,10 @@ def _keep(tx: UnitOfWork, submission: Submission, who: str) -> int:
     earlier = find_earlier(tx.conn, submission, tx.settings)
     if isinstance(earlier, AlreadySubmitted):
         if not earlier.same_content:
-            raise Conflict(f"kiriman ini sudah tersimpan sebagai {earlier.nomer_nota} dengan isi lain")
+            raise Conflict(say("id", "refused.sent_otherwise", nota=earlier.nomer_nota))
         return earlier.transaksi_id
     if submission.gudang_kode is None or submission.tanggal_opname is None or submission.transaksi_id is not None:
-        raise DocumentRefused("gudang atau tanggal opname kosong, atau nomor transaksi diberikan")
+        raise DocumentRefused(say("id", "refused.draft_header"))
     chunks = list(line_chunks(submission))
     transaksi_id = next_number(tx.conn, submission.nomer_nota, OPNAME, submission.gudang_kode)
     QUERIES.insert_draft(
@@ -93,13 +94,11 @@ def authorise(tx: UnitOfWork, transaksi_id: int, who: str) -> Submitted:
     """
     draft = _waiting(tx, transaksi_id)
     if not tx.settings.allow_self_approval and people.is_same(draft["dibuat_oleh"], who):
-        raise Forbidden(f"{who} mengirim {draft['nomer_nota']}; orang lain yang harus mengotorisasinya")
+        raise Forbidden(say("id", "refused.own_draft", who=who, nota=draft["nomer_nota"]))
     posted = tx.books.posting_of(draft["nomer_nota"], transaksi_id)
     if posted is not None:
-        raise Conflict(
-            f"nota {posted.nomer_nota} sudah diposting (posting {posted.id}, transaksi {posted.transaksi_id}); draf ini"
-            " tidak bisa diposting lagi: tarik kembali, dan kirim dengan nota baru bila perlu"
-        )
+        told = {"nota": posted.nomer_nota, "posting": posted.id, "transaksi": posted.transaksi_id}
+        raise Conflict(say("id", "refused.draft_posted", **told))
     QUERIES.authorise_draft(
         tx.conn, header_id=draft["id"], otorisasi_level=MIN_AUTHORISATION_LEVEL, diotorisasi_oleh=who[:100]
     )
@@ -112,7 +111,7 @@ def authorise(tx: UnitOfWork, transaksi_id: int, who: str) -> Submitted:
 def withdraw(tx: UnitOfWork, transaksi_id: int, who: str, reason: str) -> None:
     """It is never posted; its rows stay. Raises DocumentMissing, Conflict, DocumentRefused without a reason."""
     if not reason.strip():
-        raise DocumentRefused("alasan wajib diisi")
+        raise DocumentRefused(say("id", "refused.reason"))
     draft = _waiting(tx, transaksi_id)
     QUERIES.withdraw_draft(tx.conn, header_id=draft["id"])
     _audit(tx, "discard", transaksi_id, draft["nomer_nota"], who, {"otorisasi_level": 0}, reason.strip())
@@ -121,9 +120,9 @@ def withdraw(tx: UnitOfWork, transaksi_id: int, who: str, reason: str) -> None:
 def _waiting(tx: UnitOfWork, transaksi_id: int) -> dict[str, Any]:
     draft: dict[str, Any] | None = QUERIES.lock_draft(tx.conn, transaksi_id=transaksi_id)
     if draft is None:
-        raise DocumentMissing(f"draf {transaksi_id} tidak ada")
+        raise DocumentMissing(say("id", "refused.no_draft", transaksi=transaksi_id))
     if draft["otorisasi_level"] != FIRST_LEVEL or draft["has_job"]:
-        raise Conflict(f"{draft['nomer_nota']} tidak menunggu otorisasi lagi")
+        raise Conflict(say("id", "refused.not_waiting", nota=draft["nomer_nota"]))
     return draft
 
 

@@ -20,8 +20,9 @@ from everest.intake.header import HeaderReader
 from everest.intake.json_file import JsonReader
 from everest.intake.problem_list import ProblemList
 from everest.intake.submission import Submission
-from everest.intake.xlsx_file import XlsxReader, cell_name
+from everest.intake.xlsx_file import XlsxReader, at_cell, cell_name
 from everest.opname.amounts import DecimalLocale
+from everest.words import say
 from ingest_consumer.plurals import count
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
@@ -32,13 +33,14 @@ FORMATS: Mapping[str, FileFormat] = {".csv": "csv", ".tsv": "csv", ".txt": "csv"
 
 _ZIP = b"PK\x03\x04"
 _NOT_TEXT = {
-    _ZIP: "berkas ini buku kerja Excel atau arsip zip; beri nama .xlsx atau nyatakan --format xlsx",
-    b"\xd0\xcf\x11\xe0": "berkas ini .xls lama atau terkunci kata sandi; simpan sebagai .xlsx tanpa kata sandi",
-    b"\xff\xfe": "berkas ini UTF-16; simpan dulu sebagai CSV UTF-8",
-    b"\xfe\xff": "berkas ini UTF-16; simpan dulu sebagai CSV UTF-8",
-    b"\x1f\x8b": "berkas ini dimampatkan (gzip); buka dulu",
-    b"%PDF": "berkas ini PDF, bukan CSV atau JSON",
+    _ZIP: "file.is_zip",
+    b"\xd0\xcf\x11\xe0": "file.is_xls",
+    b"\xff\xfe": "file.is_utf16",
+    b"\xfe\xff": "file.is_utf16",
+    b"\x1f\x8b": "file.is_gzip",
+    b"%PDF": "file.is_pdf",
 }
+"""Sentences about files, by what they begin with."""
 
 
 class FileUnreadable(EverestError):
@@ -55,8 +57,8 @@ class FileRefused(EverestError):
 
     def __init__(self, path: Path, problems: Sequence[FileProblem], left_out: int = 0) -> None:
         super().__init__(f"{path} was refused: {count(len(problems) + left_out, 'problem')}, nothing was stored")
-        more = f"dan {left_out} masalah lagi; perbaiki yang disebut dulu"
-        self.problems = (*problems, *([FileProblem(None, "", more)] if left_out else ()))
+        more = [FileProblem(None, "", say("id", "file.more_problems", n=left_out))] if left_out else []
+        self.problems = (*problems, *more)
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class FileDocument:
         """What the rules of posting say about a line, where the person who wrote the file finds it."""
         line, pesan = self.file_line(problem.baris), problem.pesan
         if line is not None and problem.kolom in self.columns:
-            pesan = f"sel {cell_name(self.columns.index(problem.kolom) + 1, line)}: {pesan}"
+            pesan = at_cell(cell_name(self.columns.index(problem.kolom) + 1, line), pesan)
         return FileProblem(problem.baris, problem.kolom, pesan, line)
 
 
@@ -142,7 +144,7 @@ def _read_file(path: Path, reading: Reading, progress: Progress) -> FileDocument
     progress(size)
     header.take_options(reading.header)
     if not problems and not reader.lines:
-        problems.append(FileProblem(None, "baris", "dokumen tidak punya baris"))
+        problems.append(FileProblem(None, "baris", say("id", "file.no_rows")))
     submission = header.submission(reader.lines, reading.is_correction)
     if submission is None:
         raise FileRefused(path, sorted(problems, key=_place), problems.left_out)
@@ -173,10 +175,10 @@ def _look_inside(stream: BinaryIO, file_format: FileFormat, problems: list[FileP
         if start.startswith(_ZIP):
             return
         if not start.startswith(tuple(_NOT_TEXT)):
-            problems.append(FileProblem(None, "", "berkas ini bukan buku kerja Excel (.xlsx)"))
-    for magic, pesan in _NOT_TEXT.items():
+            problems.append(FileProblem(None, "", say("id", "file.no_book")))
+    for magic, key in _NOT_TEXT.items():
         if start.startswith(magic):
-            problems.append(FileProblem(None, "", pesan))
+            problems.append(FileProblem(None, "", say("id", key)))
 
 
 def _place(problem: FileProblem) -> tuple[Any, ...]:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from everest.intake import cells
-from everest.intake.cells import FileProblem, shown
+from everest.intake.cells import FileProblem, said_by, shown
 from everest.intake.submission import Line, Submission
+from everest.words import say
 
 _PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "nomer_nota": lambda value: cells.code(value, "nomer_nota"),
@@ -33,7 +34,8 @@ OPTIONS = {
 HEADER_FIELDS = tuple(_PARSERS)
 
 FORBIDDEN = frozenset({"otorisasi_level", "diotorisasi_oleh", "diotorisasi_at", "dibuat_oleh"})
-FORBIDDEN_SENTENCE = "otorisasi dan pembuat datang dari orang yang login, tidak pernah dari berkas; hapus dari berkas"
+AUTHORITY = "file.authority"
+"""The sentence about one of them."""
 
 _REQUIRED = ("nomer_nota", "gudang_kode", "tanggal_opname")
 
@@ -56,11 +58,11 @@ class HeaderReader:
         try:
             value = _PARSERS[name](raw)
         except ValueError as flaw:
-            self.problems.append(FileProblem(baris, column, str(flaw), file_line))
+            self.problems.append(FileProblem(baris, column, said_by(flaw), file_line))
             self._raw.setdefault(name, raw)  # the same mistake on every line is one mistake
             return
         if name in self._values and self._values[name] != value:
-            pesan = f"{shown(raw)} berbeda dari {shown(self._raw[name])}; satu berkas adalah satu dokumen"
+            pesan = say("id", "file.differs", value=shown(raw), other=shown(self._raw[name]))
             self.problems.append(FileProblem(baris, column, pesan, file_line))
             return
         self._raw.setdefault(name, raw)
@@ -74,11 +76,11 @@ class HeaderReader:
             try:
                 value = _PARSERS[name](raw)
             except ValueError as flaw:
-                self.problems.append(FileProblem(None, OPTIONS[name], str(flaw)))
+                self.problems.append(FileProblem(None, OPTIONS[name], said_by(flaw)))
                 self._raw.setdefault(name, raw)
                 continue
             if name in self._values and self._values[name] != value:
-                pesan = f"{shown(raw)} berbeda dari {shown(self._raw[name])} di berkas"
+                pesan = say("id", "file.differs_from_file", value=shown(raw), other=shown(self._raw[name]))
                 self.problems.append(FileProblem(None, OPTIONS[name], pesan))
                 continue
             self._raw.setdefault(name, raw)
@@ -89,7 +91,7 @@ class HeaderReader:
         for name in ("nomer_nota",) if is_correction else _REQUIRED:
             if name not in self._raw:
                 column = self.column_names.get(name, name)
-                pesan = f"tidak ada; beri {OPTIONS[name]} atau isi {column} di berkas"
+                pesan = say("id", "file.absent", option=OPTIONS[name], column=column)
                 self.problems.append(FileProblem(None, column, pesan))
         if self.problems:
             return None

@@ -10,11 +10,12 @@ import json
 from collections import Counter
 from typing import Any
 
-from everest.intake.cells import FileProblem, JsonNumber, shown
-from everest.intake.header import FORBIDDEN, FORBIDDEN_SENTENCE, HEADER_FIELDS, HeaderReader
+from everest.intake.cells import FileProblem, JsonNumber, said_by, shown, wrong
+from everest.intake.header import AUTHORITY, FORBIDDEN, HEADER_FIELDS, HeaderReader
 from everest.intake.lines import LINE_FIELDS, REQUIRED_COLUMNS, read_line
 from everest.intake.submission import MAX_LINES, Line
 from everest.opname.amounts import DecimalLocale
+from everest.words import said_of, say
 
 LINES_KEY = "baris"
 # Signs of the largest document, each with room for those inside of its texts. What has more of them would be gigabytes
@@ -53,22 +54,22 @@ class JsonReader:
             self._header.take(name, document.get(name))
         lines = document.get(LINES_KEY)
         if not isinstance(lines, list):
-            self._say(None, LINES_KEY, "tidak ada; isi dengan daftar baris: [{...}, {...}]")
+            self._say(None, LINES_KEY, "no_lines", example="[{...}, {...}]")
             return
         if len(lines) > MAX_LINES:
-            self._say(None, LINES_KEY, f"{len(lines)} baris, paling banyak {MAX_LINES}; bagi menjadi beberapa dokumen")
+            self._say(None, LINES_KEY, "lines", n=len(lines), most=MAX_LINES)
             return
         for baris, given in enumerate(lines, start=1):
             self._line(given, baris)
 
     def _line(self, given: Any, baris: int) -> None:
         if not isinstance(given, _Object):
-            self._say(baris, "", f'{shown(given)} bukan objek; tulis seperti {{"kode_barang": "BRG-1", ...}}')
+            self._say(baris, "", "not_an_object", value=shown(given), example='{"kode_barang": "BRG-1", ...}')
             return
         self._keys(given, LINE_FIELDS, baris)
         missing = [name for name in REQUIRED_COLUMNS if name not in given]
         for name in missing:
-            self._say(baris, name, "tidak ada di baris ini (tulis null bila memang kosong)")
+            self._say(baris, name, "missing_here")
         stand_in = {"kode_barang": "-"} if "kode_barang" in missing else {}
         line = read_line({**given, **stand_in}, baris, None, self._decimal, self._problems)
         if line is not None:
@@ -76,19 +77,18 @@ class JsonReader:
 
     def _keys(self, given: _Object, known: tuple[str, ...], baris: int | None) -> None:
         for key in given.twice:
-            self._say(baris, shown(key), "nama ini ada dua kali")
+            self._say(baris, shown(key), "name_twice")
         for key in given:
             if key in FORBIDDEN:
-                self._say(baris, key, FORBIDDEN_SENTENCE)
+                self._say(baris, key, AUTHORITY.removeprefix("file."))
             elif key not in known:
-                self._say(baris, shown(key), f"nama tidak dikenal; yang dikenal: {', '.join(known)}")
+                self._say(baris, shown(key), "unknown_name", names=", ".join(known))
 
     def _parse(self, content: bytes) -> _Object | None:
         for sign, most in MAX_SIGNS.items():
             found = content.count(sign)
             if found > most:
-                pesan = f"tanda {sign.decode()} ada {found} kali; dokumen dengan {MAX_LINES} baris paling banyak {most}"
-                self._say(None, "", f"{pesan}; bagi menjadi beberapa dokumen")
+                self._say(None, "", "signs", sign=sign.decode(), n=found, lines=MAX_LINES, most=most)
                 return None
         try:
             text = content.decode("utf-8-sig")
@@ -104,14 +104,14 @@ class JsonReader:
                 parse_constant=_no_constant,
             )
         except json.JSONDecodeError as error:
-            self._say(None, "", f"bukan JSON: {error.msg} (kolom {error.colno})", error.lineno)
+            self._say(None, "", "not_json", error.lineno, why={"message": error.msg, "lang": "en"}, at=error.colno)
             return None
         except (ValueError, RecursionError) as error:
-            reason = "susunannya terlalu dalam" if isinstance(error, RecursionError) else str(error)
-            self._say(None, "", f"bukan JSON yang bisa dibaca: {reason}")
+            ours = said_of(said_by(error)) if isinstance(error, ValueError) else say("id", "file.too_deep")
+            self._say(None, "", "json_unreadable", why=ours or {"message": str(error), "lang": "en"})
             return None
         if not isinstance(document, _Object):
-            self._say(None, "", f"berkas harus berisi satu objek {{...}} dengan header dan {LINES_KEY}")
+            self._say(None, "", "one_object", example="{...}", name=LINES_KEY)
             return None
         return document
 
@@ -123,12 +123,12 @@ class JsonReader:
             except UnicodeDecodeError as error:
                 broken += 1
                 if broken <= MAX_BROKEN_LINES:
-                    self._say(None, "", f"byte ke-{error.start + 1} bukan UTF-8; simpan berkas sebagai UTF-8", number)
+                    self._say(None, "", "broken_byte", number, at=error.start + 1)
         if broken > MAX_BROKEN_LINES:
-            self._say(None, "", f"dan {broken - MAX_BROKEN_LINES} baris lain yang bukan UTF-8")
+            self._say(None, "", "broken_lines", n=broken - MAX_BROKEN_LINES)
 
-    def _say(self, baris: int | None, kolom: str, pesan: str, file_line: int | None = None) -> None:
-        self._problems.append(FileProblem(baris, kolom, pesan, file_line))
+    def _say(self, baris: int | None, kolom: str, key: str, file_line: int | None = None, **values: Any) -> None:
+        self._problems.append(FileProblem(baris, kolom, say("id", f"file.{key}", **values), file_line))
 
 
 def _object(pairs: list[tuple[str, Any]]) -> _Object:
@@ -139,4 +139,4 @@ def _object(pairs: list[tuple[str, Any]]) -> _Object:
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} bukan angka")
+    raise wrong("not_a_number", value=name)

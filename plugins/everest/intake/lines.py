@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from everest.intake import cells
-from everest.intake.cells import FileProblem
+from everest.intake.cells import FileProblem, said_by
 from everest.intake.submission import Line
 from everest.opname.amounts import DecimalLocale
 from everest.opname.document import DECIMAL_COLUMNS
+from everest.words import say
 
 LINE_FIELDS = Line._fields
 REQUIRED_COLUMNS = ("kode_barang", "qty_sistem", "qty_fisik", "harga_pokok")
@@ -39,8 +40,8 @@ def read_line(
             else:
                 values[name] = cells.text(raw, name)
         except ValueError as flaw:
-            problems.append(FileProblem(baris, name, str(flaw), file_line))
+            problems.append(FileProblem(baris, name, said_by(flaw), file_line))
     if "kode_barang" in values and values["kode_barang"] is None:
-        problems.append(FileProblem(baris, "kode_barang", "kosong", file_line))
+        problems.append(FileProblem(baris, "kode_barang", say("id", "file.empty"), file_line))
         return None
     return Line(**values) if len(values) == len(LINE_FIELDS) else None

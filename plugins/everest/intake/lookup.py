@@ -15,6 +15,7 @@ from typing import Any
 
 from everest.errors import Conflict, DocumentMissing
 from everest.store.database import Connection, load_queries
+from everest.words import say
 
 _QUERIES = load_queries("intake")
 _SHADOW_ID = re.compile(r"#([1-9][0-9]{0,17})")
@@ -118,13 +119,15 @@ def find_jobs(conn: Connection, target: str) -> list[Job]:
         if jobs:
             return jobs
         if _QUERIES.staged_without_job(conn, nomer_nota=target):
-            raise DocumentMissing(f"nota {target} stands in staging but was never announced; its sender has to do that")
+            raise DocumentMissing(say("en", "refused.not_announced", nota=target))
         number = _SHADOW_ID.fullmatch("#" + target)
     if number is not None:
         jobs = _jobs(conn, [int(number[1])])
         if jobs:
             return jobs
-    raise DocumentMissing(f"there is no nota {target}" + (f" and no job #{number[1]}" if number else ""))
+    if number is None:
+        raise DocumentMissing(say("en", "refused.no_nota", nota=target))
+    raise DocumentMissing(say("en", "refused.no_nota_and_no_job", nota=target, job=number[1]))
 
 
 def find_job(conn: Connection, target: str, wanted: frozenset[str] = frozenset()) -> Job:
@@ -135,7 +138,7 @@ def find_job(conn: Connection, target: str, wanted: frozenset[str] = frozenset()
         fitting = [job for job in jobs if job.worker_status in wanted]
         if len(fitting) != 1:
             found = ", ".join(f"#{job.shadow_id} ({job.worker_status})" for job in jobs)
-            raise Conflict(f"nota {target} has several documents; say which one: {found}")
+            raise Conflict(say("en", "refused.several_documents", nota=target, found=found))
         return fitting[0]
     return jobs[0]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from everest.errors import Conflict
 from everest.opname.workflow import POST_OPNAME
 from everest.store.database import Connection, last_insert_id, load_queries
+from everest.words import say
 
 _QUERIES = load_queries("intake")
 
@@ -26,7 +27,4 @@ def next_number(conn: Connection, nomer_nota: str, jenis: str, gudang_kode: str 
         if not taken:
             return number
         _QUERIES.back_before_number(conn)
-    raise Conflict(
-        f"{NUMBERS_TRIED} numbers of the counter of table transaksi, up to {number}, belong to documents of another"
-        " program; move the counter past them (ALTER TABLE transaksi AUTO_INCREMENT = ...) and submit again"
-    )
+    raise Conflict(say("en", "refused.counter", n=NUMBERS_TRIED, last=number))

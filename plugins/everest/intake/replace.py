@@ -18,12 +18,13 @@ from typing import Any
 from everest.errors import Conflict, DocumentMissing, DocumentRefused, Problem
 from everest.intake.lookup import answer_in, errors_in
 from everest.intake.submission import Authority, Submission
-from everest.intake.submit import ROWS_PER_STATEMENT, audit, insert_lines, line_chunks, naive, row_zone
+from everest.intake.submit import ROWS_PER_STATEMENT, audit, insert_lines, line_chunks, naive, row_zone, snapshot_ahead
 from everest.opname.count import OPNAME
 from everest.opname.document import LINE_COLUMNS, Header, input_hash, with_header_warehouse
 from everest.opname.workflow import POST_OPNAME
 from everest.store.database import load_queries
 from everest.store.unit_of_work import UnitOfWork
+from everest.words import Said, say
 from everest.workflow.records import Run
 
 _QUERIES = load_queries("intake")
@@ -61,12 +62,13 @@ def replace(
     transaksi_id = submission.transaksi_id or only_failed(tx, submission.nomer_nota)
     header = tx.books.lock_document(transaksi_id)
     if header is None:
-        raise DocumentMissing(f"transaksi {transaksi_id} has no document; submit it without --replace")
+        raise DocumentMissing(say("en", "refused.nothing_to_replace", transaksi=transaksi_id))
     if header.nomer_nota != submission.nomer_nota:
-        raise Conflict(f"transaksi {transaksi_id} is nota {header.nomer_nota}, not {submission.nomer_nota}")
+        told = {"transaksi": transaksi_id, "nota": header.nomer_nota, "other": submission.nomer_nota}
+        raise Conflict(say("en", "refused.other_nota", **told))
     if submission.snapshot_at is not None and submission.snapshot_at > tx.now:
-        problem = Problem(None, "snapshot_at", f"snapshot {submission.snapshot_at} ada di masa depan")
-        raise DocumentRefused("dokumen ditolak: 1 masalah", [problem])
+        problem = Problem(None, "snapshot_at", snapshot_ahead(submission.snapshot_at))
+        raise DocumentRefused(say("id", "refused.document", n=1), [problem])
     _refuse_posted(tx, header)
     run, job = _locked_failed_job(tx, header)
     old_lines = list(_ROWS.lines_of(tx.conn, header_id=header.header_id))
@@ -103,11 +105,11 @@ def only_failed(tx: UnitOfWork, nomer_nota: str) -> int:
     """transaksi_id of the document of a nota that a correction can mean. Raises DocumentMissing, Conflict."""
     documents = list(_QUERIES.documents_of_nota(tx.conn, nomer_nota=nomer_nota))
     if not documents:
-        raise DocumentMissing(f"nota {nomer_nota} was never submitted; submit it without --replace")
+        raise DocumentMissing(say("en", "refused.never_submitted", nota=nomer_nota))
     failed = [row["transaksi_id"] for row in documents if row["is_failed"] and not row["is_posted"]]
     if len(failed) > 1:
         numbers = ", ".join(map(str, failed))
-        raise Conflict(f"nota {nomer_nota} has several FAILED documents; say which with --transaksi-id: {numbers}")
+        raise Conflict(say("en", "refused.several_failed", nota=nomer_nota, numbers=numbers))
     # Whichever it is, the checks under its lock say why it cannot be replaced.
     return int(failed[0] if failed else documents[-1]["transaksi_id"])
 
@@ -117,14 +119,9 @@ def _refuse_posted(tx: UnitOfWork, header: Header) -> None:
     if posted is None:
         return
     if posted.transaksi_id == header.transaksi_id:
-        raise Conflict(
-            f"nota {header.nomer_nota} was posted (posting {posted.id}) and posted books do not change;"
-            " reverse it and submit a new nota"
-        )
-    raise Conflict(
-        f"nota {header.nomer_nota} was posted by transaksi {posted.transaksi_id} (posting {posted.id}), so no"
-        " correction can post it again; drop this document and submit it under a new nota"
-    )
+        raise Conflict(say("en", "refused.posted", nota=header.nomer_nota, posting=posted.id))
+    told = {"nota": header.nomer_nota, "transaksi": posted.transaksi_id, "posting": posted.id}
+    raise Conflict(say("en", "refused.posted_elsewhere", **told))
 
 
 def _locked_failed_job(tx: UnitOfWork, header: Header) -> tuple[Run | None, dict[str, Any]]:
@@ -135,14 +132,17 @@ def _locked_failed_job(tx: UnitOfWork, header: Header) -> tuple[Run | None, dict
     failed = [job for job in jobs if job["worker_status"] == "FAILED"]
     carrier = [job for job in failed if run is not None and job["id"] == run.carrier_shadow_id]
     if run is not None and run.compensation:
-        raise Conflict(f"nota {header.nomer_nota} was compensated and cannot run again; submit it under a new nota")
+        raise Conflict(say("en", "refused.compensated", nota=header.nomer_nota))
     if any(job["worker_status"] in AT_WORK for job in jobs) or (run is not None and run.status != "failed"):
         status = run.status if run else next(job for job in jobs if job["worker_status"] in AT_WORK)["worker_status"]
-        raise Conflict(f"nota {header.nomer_nota} is {status}, not FAILED; only a failed document can be replaced")
+        raise Conflict(_not_failed(header, status))
     if not failed:
-        status = jobs[-1]["worker_status"] if jobs else "without any job"
-        raise Conflict(f"nota {header.nomer_nota} is {status}, not FAILED; only a failed document can be replaced")
+        raise Conflict(_not_failed(header, jobs[-1]["worker_status"] if jobs else say("en", "refused.without_job")))
     return run, (carrier or failed)[-1]
+
+
+def _not_failed(header: Header, status: str) -> Said:
+    return say("en", "refused.not_failed", nota=header.nomer_nota, status=status)
 
 
 def _keep(

@@ -26,6 +26,7 @@ from everest.opname.workflow import POST_OPNAME
 from everest.settings import Settings
 from everest.store.database import Connection, last_insert_id, load_queries
 from everest.store.unit_of_work import UnitOfWork
+from everest.words import Said, say
 from everest.workflow import engine
 
 _QUERIES = load_queries("intake")
@@ -139,10 +140,12 @@ def find_earlier(conn: Connection, submission: Submission, settings: Settings) -
     if row is None:
         return None
     if row["baris_dihapus_at"] is not None:
-        raise Conflict(
-            f"{row['nomer_nota']} (transaksi {row['transaksi_id']}) was submitted and posted; its lines were purged on"
-            f" {row['baris_dihapus_at']:%Y-%m-%d}, so nobody can tell whether this is the same. Nothing was stored"
-        )
+        told = {
+            "nota": row["nomer_nota"],
+            "transaksi": row["transaksi_id"],
+            "at": f"{row['baris_dihapus_at']:%Y-%m-%d}",
+        }
+        raise Conflict(say("en", "refused.lines_purged", **told))
     job = _QUERIES.job_of(conn, transaksi_id=row["transaksi_id"]) or {"shadow_id": None, "worker_status": None}
     return AlreadySubmitted(
         transaksi_id=row["transaksi_id"],
@@ -192,17 +195,22 @@ def audit(
     )
 
 
+def snapshot_ahead(at: datetime) -> Said:
+    """What is said of book quantities that will be frozen later."""
+    return say("id", "refused.snapshot_ahead", at=str(at))
+
+
 def _check(tx: UnitOfWork, submission: Submission) -> None:
     problems = number_problems(tx.books, submission.transaksi_id)
     if submission.gudang_kode is None:
-        problems.append(Problem(None, "gudang_kode", "gudang dokumen kosong"))
+        problems.append(Problem(None, "gudang_kode", say("id", "refused.no_warehouse")))
     if submission.tanggal_opname is None:
-        problems.append(Problem(None, "tanggal_opname", "tanggal opname kosong"))
+        problems.append(Problem(None, "tanggal_opname", say("id", "refused.no_day")))
     if submission.snapshot_at is not None and submission.snapshot_at > tx.now:
         # No movement can be entered after it, so nothing would ever look stale.
-        problems.append(Problem(None, "snapshot_at", f"snapshot {submission.snapshot_at} ada di masa depan"))
+        problems.append(Problem(None, "snapshot_at", snapshot_ahead(submission.snapshot_at)))
     if problems:
-        raise DocumentRefused(f"dokumen ditolak: {len(problems)} masalah", problems)
+        raise DocumentRefused(say("id", "refused.document", n=len(problems)), problems)
 
 
 def _refuse_posted(tx: UnitOfWork, submission: Submission) -> None:

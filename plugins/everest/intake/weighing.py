@@ -15,6 +15,7 @@ from everest.intake.drafts import authorised
 from everest.opname.count import Counted, checked
 from everest.opname.journal import JournalRow, journal_rows
 from everest.store.unit_of_work import UnitOfWork
+from everest.words import say
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def weigh(tx: UnitOfWork, transaksi_id: int, who: str) -> Weighed | None:
     header = authorised(stored, who, tx.now)
     counted = Counted(header, tx.books)
     posted = tx.books.posting_of(header.nomer_nota, transaksi_id)
-    taken = () if posted is None else (Problem(None, "nomer_nota", f"nota sudah diposting (posting {posted.id})"),)
+    taken = () if posted is None else (Problem(None, "nomer_nota", say("id", "refused.nota_taken", posting=posted.id)),)
     try:
         computed = checked(tx.books, counted, tx.now)
     except DocumentRefused as refusal:

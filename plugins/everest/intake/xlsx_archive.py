@@ -10,6 +10,8 @@ import zlib
 from typing import BinaryIO
 from xml.parsers import expat
 
+from everest.words import Said, say
+
 MAX_PARTS = 1_000
 MAX_UNPACKED_BYTES = 256 * 1024 * 1024
 """Of all parts: a sheet of 100,000 lines with long texts takes about 80 MiB."""
@@ -23,35 +25,35 @@ SMALL_BYTES = 1024 * 1024
 _CHUNK = 64 * 1024
 
 
-def archive_flaw(stream: BinaryIO) -> str | None:
-    """What is wrong with the file as a container (Indonesian), None if openpyxl may have it. Rewinds the stream."""
+def archive_flaw(stream: BinaryIO) -> Said | None:
+    """What is wrong with the file as a container, None if openpyxl may have it. Rewinds the stream."""
     try:
         with zipfile.ZipFile(stream) as archive:
             return _flaw(archive)
     except (zipfile.BadZipFile, EOFError, OSError, ValueError, NotImplementedError, RuntimeError, zlib.error):
-        return "buku kerja ini rusak: isinya tidak bisa dibuka; simpan ulang dari Excel"
+        return say("id", "file.book_damaged")
     finally:
         stream.seek(0)
 
 
-def _flaw(archive: zipfile.ZipFile) -> str | None:
+def _flaw(archive: zipfile.ZipFile) -> Said | None:
     parts = archive.infolist()
     if len(parts) > MAX_PARTS:
-        return f"buku kerja ini berisi {len(parts)} bagian, paling banyak {MAX_PARTS}"
+        return say("id", "file.book_parts", n=len(parts), most=MAX_PARTS)
     if len({part.filename for part in parts}) < len(parts):
-        return "buku kerja ini rusak: ada bagian yang tersimpan dua kali; simpan ulang dari Excel"
+        return say("id", "file.part_twice")
     if any(part.flag_bits & 0x1 for part in parts):
-        return "buku kerja ini dikunci dengan kata sandi; simpan tanpa kata sandi"
+        return say("id", "file.book_locked")
     if sum(part.file_size for part in parts) > MAX_UNPACKED_BYTES:
-        return f"isi buku kerja ini lebih dari {MAX_UNPACKED_BYTES // 2**20} MiB; bagi menjadi beberapa dokumen"
+        return say("id", "file.book_size", most=MAX_UNPACKED_BYTES // 2**20)
     for part in parts:
         if part.file_size > SMALL_BYTES and part.file_size > MAX_RATIO * max(part.compress_size, 1):
-            return "isi buku kerja ini dimampatkan secara tidak wajar; simpan ulang dari Excel"
+            return say("id", "file.book_ratio")
     if "[Content_Types].xml" not in archive.namelist():
-        return "berkas ini arsip zip, bukan buku kerja Excel (.xlsx)"
+        return say("id", "file.zip_no_book")
     for part in parts:
         if part.filename.lower().endswith((".xml", ".rels", ".vml")) and _has_document_type(archive, part):
-            return "buku kerja ini berisi deklarasi DOCTYPE; Excel tidak menulisnya, jadi berkas ini tidak dibaca"
+            return say("id", "file.doctype")
     return None
 
 

@@ -28,6 +28,7 @@ from openpyxl.xml.constants import ARC_CUSTOM, SHARED_STRINGS, SHEET_MAIN_NS
 from everest.intake import xlsx_columns
 from everest.intake.xlsx_columns import unescaped
 from everest.spreadsheets import TEXT_AS_IT_IS
+from everest.words import say
 
 MAX_PART_BYTES = 8 * 1024 * 1024
 """Of a part that is read as a whole: styles, list of sheets."""
@@ -41,6 +42,9 @@ _NS = f"{{{SHEET_MAIN_NS}}}"
 
 class BookFlaw(ValueError):
     """The workbook can't be read, or not safely; the sentence is for the person who sent it."""
+
+    def __init__(self, key: str, **values: Any) -> None:
+        super().__init__(say("id", f"file.{key}", **values))
 
 
 class Cell(NamedTuple):
@@ -106,7 +110,7 @@ class Book:
                 for element in _items(source, "sheetData", "row"):
                     given = int(element.get("r", number + 1))
                     if given <= number:
-                        raise BookFlaw(f"buku kerja ini rusak: baris {given} ada sesudah baris {number}")
+                        raise BookFlaw("row_order", line=given, before=number)
                     number = given
                     yield number, self._cells(element, number)
         except Exception as error:
@@ -119,7 +123,7 @@ class Book:
             place = element.get("r")
             at, given = coordinate_to_tuple(place) if place else (number, column + 1)
             if at != number or given <= column:
-                raise BookFlaw(f"buku kerja ini rusak: sel {place} tidak pada tempatnya di baris {number}")
+                raise BookFlaw("cell_order", place=place, line=number)
             column = given
             cell = self._cell(element)
             if cell is not None:
@@ -140,7 +144,7 @@ class Book:
         if kind == "s":
             texts = self._reader.shared_strings
             if not value.isdecimal() or int(value) >= len(texts):
-                raise BookFlaw(f"buku kerja ini rusak: sel {element.get('r')} menunjuk teks yang tidak ada")
+                raise BookFlaw("cell_of_no_text", place=element.get("r"))
             return Cell("text", texts[int(value)]) if texts[int(value)] else None
         if kind == "n":
             if int(element.get("s", 0)) in self._reader.wb._date_formats:
@@ -148,7 +152,7 @@ class Book:
             return Cell("number", value)
         kinds = {"str": "text", "b": "boolean", "e": "error", "d": "date"}
         if kind not in kinds:
-            raise BookFlaw(f"buku kerja ini rusak: sel {element.get('r')} berjenis {kind!r}")
+            raise BookFlaw("cell_type", place=element.get("r"), type=repr(kind))
         return Cell(kinds[kind], unescaped(value) if kind == "str" else value)
 
     def _date(self, serial: str) -> str:
@@ -203,7 +207,7 @@ class _Package(ExcelReader):
         with self.archive.open(part.PartName[1:]) as source:
             for element in _items(source, "sst", "si"):
                 if len(self.shared_strings) >= MAX_TEXTS:
-                    raise BookFlaw(f"lebih dari {MAX_TEXTS} teks berbeda")
+                    raise BookFlaw("texts", most=MAX_TEXTS)
                 self.shared_strings.append(_text(element))
 
 
@@ -213,7 +217,7 @@ class _Archive(zipfile.ZipFile):
     def read(self, name: str | zipfile.ZipInfo, pwd: bytes | None = None) -> bytes:
         info = name if isinstance(name, zipfile.ZipInfo) else self.getinfo(name)
         if info.file_size > MAX_PART_BYTES:
-            raise BookFlaw(f"bagian {info.filename!r} dari buku kerja ini terlalu besar")
+            raise BookFlaw("part_size", name=repr(info.filename))
         content = super().read(info, pwd)
         _guard().Parse(content, True)
         return content
@@ -232,7 +236,7 @@ class _Part:
 
     def read(self, size: int = -1) -> bytes:
         if self._since_mark > MAX_ELEMENT_BYTES:
-            raise BookFlaw("satu baris atau teks di buku kerja ini terlalu panjang")
+            raise BookFlaw("element_size")
         data = self._source.read(size)
         self._since_mark += len(data)
         self._guard.Parse(data, not data)
@@ -255,14 +259,14 @@ def _items(source: IO[bytes], container: str, item: str) -> Iterator[Element]:
                 yield element
                 inside.clear()
                 part.mark()
-    raise BookFlaw(f"buku kerja ini tidak punya {container} yang utuh; simpan ulang dari Excel sebagai .xlsx")
+    raise BookFlaw("no_container", name=container)
 
 
 def _guard() -> expat.XMLParserType:
     parser = expat.ParserCreate()
 
     def refuse(*_: object) -> None:
-        raise BookFlaw("buku kerja ini berisi deklarasi DOCTYPE; Excel tidak menulisnya, jadi berkas ini tidak dibaca")
+        raise BookFlaw("doctype")
 
     parser.StartDoctypeDeclHandler = refuse
     return parser
@@ -276,5 +280,4 @@ def _text(element: Element) -> str:
 def _flaw(error: Exception) -> BookFlaw:
     if isinstance(error, BookFlaw):
         return error
-    name = type(error).__name__
-    return BookFlaw(f"buku kerja ini tidak terbaca ({name}); simpan ulang dari Excel sebagai .xlsx")
+    return BookFlaw("book_unreadable", type=type(error).__name__)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from everest.intake.cells import FileProblem, JsonNumber, shown
+from everest.intake.cells import FileProblem, JsonNumber, said_by, shown, wrong
 from everest.intake.csv_file import HEADER_BY_COLUMN, MAX_COLUMNS, ROWS_PER_REPORT, Progress, named_columns
 from everest.intake.header import HeaderReader
 from everest.intake.lines import REQUIRED_COLUMNS, read_line
@@ -22,13 +22,13 @@ from everest.intake.xlsx_columns import MAX_ROWS, plain_table
 from everest.opname.amounts import DecimalLocale
 from everest.opname.document import DECIMAL_COLUMNS
 from everest.spreadsheets import SIGNIFICANT_DIGITS, typed_number, unguarded
+from everest.words import Said, said_of, say
 
 if TYPE_CHECKING:
     from everest.intake.xlsx_book import Book, Cell, Sheet
 
 _NUMBER_COLUMNS = frozenset({*DECIMAL_COLUMNS, "transaksi_id"})
 _DATE_COLUMNS = frozenset({"tanggal_opname", "tanggal_posting", "snapshot_at"})
-_DIGITS = f"lebih dari {SIGNIFICANT_DIGITS} digit, lembar kerja tidak menyimpannya dengan tepat; tulis sebagai teks"
 
 
 class XlsxReader:
@@ -60,26 +60,27 @@ class XlsxReader:
             sheet = self._chosen(book.sheets)
             if sheet is not None:
                 self._read_sheet(book, sheet.part, progress, stream)
-        except BookFlaw as flaw:
-            self._say(str(flaw))
+        except BookFlaw as wrong_with_it:
+            self._say(said_by(wrong_with_it))
 
     def _chosen(self, sheets: Sequence[Sheet]) -> Sheet | None:
         names = [sheet.name for sheet in sheets]
         if self._sheet is not None:
             if self._sheet in names:
                 return sheets[names.index(self._sheet)]
-            self._say(f"tidak ada lembar {shown(self._sheet)}; yang ada: {', '.join(map(shown, names[:20]))}")
+            some = ", ".join(map(shown, names[:20]))
+            self._say(say("id", "file.no_sheet", value=shown(self._sheet), names=some))
             return None
         visible = [sheet for sheet in sheets if sheet.is_visible]
         if not visible:
-            self._say("buku kerja ini tidak punya lembar yang terlihat")
+            self._say(say("id", "file.no_visible_sheet"))
         return visible[0] if visible else None
 
     def _read_sheet(self, book: Book, part: str, progress: Progress, stream: BinaryIO) -> None:
         rows = book.rows(part)
         first = next(rows, None)
         if first is None:
-            self._say("baris pertama harus judul kolom; di sini tidak ada apa-apa")
+            self._say(say("id", "file.no_titles"))
             return
         number, titles = first
         self.columns = self._named(number, titles) if self._is_on_the_sheet(number) else []
@@ -110,7 +111,7 @@ class XlsxReader:
 
     def _is_on_the_sheet(self, number: int) -> bool:
         if number > MAX_ROWS:
-            self._say(f"buku kerja ini rusak: baris {number} tidak ada di lembar Excel")
+            self._say(say("id", "file.row_beyond", line=number))
         return number <= MAX_ROWS
 
     def _read_rows(
@@ -128,7 +129,7 @@ class XlsxReader:
                 continue
             baris += 1
             if baris > MAX_LINES:
-                pesan = f"lebih dari {MAX_LINES} baris; bagi menjadi beberapa dokumen"
+                pesan = say("id", "file.more_lines", most=MAX_LINES)
                 self._problems.append(FileProblem(None, "", pesan, number))
                 return
             self._read_row(row, names, baris, number)
@@ -141,7 +142,7 @@ class XlsxReader:
         for column, cell in row.items():
             name = names[column - 1] if column <= len(names) else None
             if column > len(names):
-                pesan = f"sel {cell_name(column, number)} berisi, padahal kolomnya tidak berjudul"
+                pesan = say("id", "file.untitled_cell", place=cell_name(column, number))
                 self._problems.append(FileProblem(baris, "", pesan, number))
                 continue
             if name is None:
@@ -149,7 +150,7 @@ class XlsxReader:
             try:
                 value = stored(name, cell, self._is_text_as_it_is)
             except ValueError as flaw:
-                self._problems.append(FileProblem(baris, name, str(flaw), number))
+                self._problems.append(FileProblem(baris, name, said_by(flaw), number))
                 given[name] = "-" if name == "kode_barang" else None
                 continue
             if name in HEADER_BY_COLUMN:
@@ -163,13 +164,18 @@ class XlsxReader:
             problem = self._problems[index]
             if problem.kolom in names:
                 place = cell_name(names.index(problem.kolom) + 1, number)
-                self._problems[index] = replace(problem, pesan=f"sel {place}: {problem.pesan}")
+                self._problems[index] = replace(problem, pesan=at_cell(place, problem.pesan))
         if line is not None:
             self.lines.append(line)
             self.file_lines.append(number)
 
     def _say(self, pesan: str) -> None:
         self._problems.append(FileProblem(None, "", pesan))
+
+
+def at_cell(place: str, pesan: str) -> Said:
+    """What is said of a cell, with its name in front."""
+    return say("id", "file.at_cell", place=place, why=said_of(pesan) or {"message": pesan})
 
 
 def cell_name(column: int, row: int) -> str:
@@ -183,19 +189,16 @@ def stored(name: str, cell: Cell, is_text_as_it_is: bool = False) -> str | None:
     """What a cell holds, as the text the other formats would have. is_text_as_it_is: no apostrophe in the workbook
     disarms a formula. Raises ValueError with a sentence."""
     if cell.kind == "formula":
-        raise ValueError("berisi rumus; rumus tidak dihitung di sini, tempel hasilnya sebagai nilai")
+        raise wrong("formula")
     if cell.kind == "error":
-        raise ValueError(f"berisi kesalahan {shown(cell.text)}")
+        raise wrong("error_cell", value=shown(cell.text))
     if cell.kind == "boolean":
-        raise ValueError("berisi TRUE atau FALSE, bukan teks atau angka")
+        raise wrong("boolean_cell")
     if cell.kind == "date":
         return _day(name, cell.text)
     if cell.kind == "number":
         if name not in _NUMBER_COLUMNS:
-            raise ValueError(
-                f"{cell.text[:40]} tersimpan sebagai angka, nol di depannya mungkin sudah hilang; ubah format kolom"
-                " menjadi Teks lalu tulis ulang"
-            )
+            raise wrong("code_as_number", value=cell.text[:40])
         return _number(cell.text)
     # A report of ours as CSV, opened and saved as a workbook, keeps the apostrophe that disarms a formula.
     return cell.text if is_text_as_it_is or name in DECIMAL_COLUMNS else unguarded(cell.text)
@@ -204,12 +207,12 @@ def stored(name: str, cell: Cell, is_text_as_it_is: bool = False) -> str | None:
 def _number(stored: str) -> JsonNumber:
     typed = typed_number(stored)
     if typed is None:
-        raise ValueError(f"{stored[:40]} {_DIGITS}")
+        raise wrong("digits", value=stored[:40], most=SIGNIFICANT_DIGITS)
     exact = Decimal(typed)
     return JsonNumber(f"{exact:.0f}" if exact == exact.to_integral_value() else f"{exact.normalize():f}")
 
 
 def _day(name: str, iso: str) -> str:
     if name not in _DATE_COLUMNS:
-        raise ValueError("berisi tanggal atau jam; Excel mungkin mengubah yang Anda tulis, tulis ulang sebagai teks")
+        raise wrong("date_cell")
     return iso.removesuffix("T00:00:00") if name != "snapshot_at" else iso.replace("T", " ")

@@ -23,6 +23,8 @@ from functools import lru_cache
 from itertools import repeat
 from typing import Literal
 
+from everest.words import say
+
 MONEY_CONTEXT = Context(prec=60, rounding=ROUND_HALF_UP, traps=[Inexact, InvalidOperation, DivisionByZero, Overflow])
 """Exact arithmetic or an exception. Copy it (`localcontext(MONEY_CONTEXT)`), never change it."""
 
@@ -108,11 +110,8 @@ _WRITTEN = {
 # Written in Indonesia the dot parts thousands, elsewhere decimals. One to three digits, not led by a zero, a dot and
 # exactly three digits are a number either way.
 _EITHER_WAY = re.compile(r"-?[1-9][0-9]{0,2}\.[0-9]{3}")
-_HOW_TO_WRITE = {
-    "id": "dengan --decimal id tulis misalnya 13,75 atau 1.234,5",
-    "en": "dengan --decimal en tulis misalnya 13.75 atau 1,234.5",
-    None: "tulis angka polos misalnya 13.75, atau nyatakan --decimal id untuk koma desimal",
-}
+_HOW_TO_WRITE = {"id": "file.number_id", "en": "file.number_en", None: "file.number_plain"}
+"""What is said of a text that is no number, by the locale that was declared."""
 
 
 def parse_decimal(text: str, *, decimal: DecimalLocale | None, precision: int, scale: int) -> Decimal:
@@ -127,23 +126,20 @@ def parse_decimal(text: str, *, decimal: DecimalLocale | None, precision: int, s
     stripped = text.strip(" \t")
     shown = repr(text if len(text) <= 40 else text[:40] + "…")
     if not stripped:
-        raise ValueError("kosong, seharusnya angka")
+        raise ValueError(say("id", "file.number_blank"))
     pattern = _PLAIN if decimal is None else _WRITTEN[decimal]
     if len(stripped) > MAX_NUMBER_CHARS or not pattern.fullmatch(stripped):
-        raise ValueError(f"{shown} bukan angka yang jelas; {_HOW_TO_WRITE[decimal]}")
+        raise ValueError(say("id", _HOW_TO_WRITE[decimal], value=shown))
     if decimal is None and _EITHER_WAY.fullmatch(stripped):
-        readings = f"{stripped.replace('.', '')} atau {stripped.replace('.', ',')}"
-        raise ValueError(
-            f"{shown} bukan angka yang jelas: bisa berarti {readings}; nyatakan --decimal id bila titik memisahkan"
-            " ribuan, --decimal en bila titik tanda desimal"
-        )
+        readings = {"one": stripped.replace(".", ""), "other": stripped.replace(".", ",")}
+        raise ValueError(say("id", "file.number_either", value=shown, **readings))
     plain = stripped.replace(".", "").replace(",", ".") if decimal == "id" else stripped.replace(",", "")
     value = Decimal(plain)
     if fits(value, precision, scale):
         return as_column(value if value else ZERO, precision, scale)  # "-0" is 0
     if fits(value, MAX_NUMBER_CHARS + scale, scale):
-        raise ValueError(f"{shown} terlalu besar: paling banyak {precision - scale} angka di depan koma")
-    raise ValueError(f"{shown} punya terlalu banyak desimal: paling banyak {scale}")
+        raise ValueError(say("id", "file.number_large", value=shown, n=precision - scale))
+    raise ValueError(say("id", "file.number_decimals", value=shown, n=scale))
 
 
 def parse_decimals(

@@ -23,7 +23,8 @@ from everest.pages.access import Permission
 from everest.pages.documents import QUERIES as DOCUMENTS
 from everest.pages.documents import visible
 from everest.pages.guard import GuardedRoute, needs, person
-from everest.pages.uploads import DECIMALS, PROBLEMS_SHOWN, given_in, read_upload
+from everest.pages.turns import Crowd
+from everest.pages.uploads import DECIMALS, PROBLEMS_SHOWN, TURNS, given_in, read_upload
 from everest.store.unit_of_work import UnitOfWork
 
 router = APIRouter(route_class=GuardedRoute)
@@ -69,17 +70,20 @@ def correct(request: Request, shadow_id: int) -> Response:
         header |= {"nomer_nota": doc["nomer_nota"], "transaksi_id": str(doc["transaksi_id"])}
         problems: list[FileProblem] = []
         try:
-            found = read_upload(request, given, header, is_correction=True)
+            with TURNS.one():
+                found = read_upload(request, given, header, is_correction=True)
+                with database.transaction() as tx:
+                    wrong = domain_problems(tx, found.submission, drafts.authority_of(who), doc["transaksi_id"])
+            problems = [found.placed(one) for one in wrong]
         except FileRefused as refused:
             problems = list(refused.problems)
         except FileUnreadable:
             with database.transaction() as tx:
                 return _page(request, tx, doc, given, why="unreadable")
+        except Crowd:
+            with database.transaction() as tx:
+                return _page(request, tx, doc, given, why="crowd", status=503)
         with database.transaction() as tx:
-            if not problems:
-                authority = drafts.authority_of(who)
-                wrong = domain_problems(tx, found.submission, authority, doc["transaksi_id"])
-                problems = [found.placed(one) for one in wrong]
             if problems:
                 return _page(request, tx, doc, given, problems)
             done = corrections.correct(tx, found.submission, who, given["reason"])
@@ -113,12 +117,13 @@ def _page(
     given: dict[str, str],
     problems: list[FileProblem] | None = None,
     why: str | None = None,
+    status: int = 422,
 ) -> Response:
     stored = tx.books.document(doc["transaksi_id"])
     return view.page(
         request,
         "correct.html",
-        422 if problems or why else 200,
+        status if problems or why else 200,
         doc=doc,
         snapshot_at=None if stored is None else stored.snapshot_at,
         given=given,

@@ -11,8 +11,9 @@ from typing import Any, Literal
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from everest.audit.finding import kept
 from everest.audit.invariants import BY_KEY
-from everest.pages import broker, store, view
+from everest.pages import broker, store, telling, view
 from everest.pages.access import Permission
 from everest.pages.broker import Queues
 from everest.pages.dead_letters import QUERIES
@@ -66,6 +67,8 @@ def health(request: Request) -> Response:
     queues = broker.look(settings.broker)
     for audit in audits:
         audit["notes"] = _notes(audit["note"])
+    for one in findings:
+        one["told"] = kept(one["finding_key"], one["pesan"], telling.decoded(one["detail"]))
     for beat in beats:
         beat["facts"] = json.loads(beat["detail"] or "{}")
     checks = [

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import BoundedSemaphore
 
 from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
@@ -21,6 +20,7 @@ from everest.pages import documents, drafts, params, store, view
 from everest.pages.access import Permission
 from everest.pages.document_tabs import PROBLEMS_SHOWN
 from everest.pages.guard import GuardedRoute, needs, person
+from everest.pages.turns import Crowd, Turns
 from everest.preview import Preview
 
 router = APIRouter(route_class=GuardedRoute)
@@ -28,11 +28,7 @@ router = APIRouter(route_class=GuardedRoute)
 CARDS_SHOWN = 100
 """Stock-card rows of one page."""
 
-AT_ONCE = 2
-WAIT_S = 15.0
-"""Until whoever waits for a turn is told to come back; a thread of the server waits with them."""
-
-_turns = BoundedSemaphore(AT_ONCE)
+TURNS = Turns(at_once=2, wait_s=15)
 
 
 @router.get("/documents/{shadow_id}/preview")
@@ -60,12 +56,11 @@ def of_draft(request: Request, transaksi_id: int) -> Response:
 @contextmanager
 def _turn() -> Iterator[None]:
     """Raises HTTPException 503 when nobody else gets ready."""
-    if not _turns.acquire(timeout=WAIT_S):
-        raise HTTPException(503, "crowd")
     try:
-        yield
-    finally:
-        _turns.release()
+        with TURNS.one():
+            yield
+    except Crowd:
+        raise HTTPException(503, "crowd") from None
 
 
 def _page(request: Request, told: Preview, back: str) -> Response:

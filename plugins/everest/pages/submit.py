@@ -21,7 +21,8 @@ from everest.pages import downloads, store, view
 from everest.pages.access import Permission
 from everest.pages.documents import QUERIES as DOCUMENTS
 from everest.pages.guard import GuardedRoute, needs, person
-from everest.pages.uploads import DECIMALS, PROBLEMS_SHOWN, given_in, read_upload
+from everest.pages.turns import Crowd
+from everest.pages.uploads import DECIMALS, PROBLEMS_SHOWN, TURNS, given_in, read_upload
 
 router = APIRouter(route_class=GuardedRoute)
 
@@ -47,17 +48,19 @@ def template(request: Request, form: downloads.Format) -> Response:
 @needs(Permission.SUBMIT)
 def submit(request: Request) -> Response:
     """Everything wrong at once, and nothing stored; or a draft."""
-    given = given_in(request, *FIELDS, "submit_token")
-    try:
-        found = _read(request, given)
-    except FileRefused as refused:
-        return _page(request, given, list(refused.problems))
-    except FileUnreadable:
-        return _page(request, given, why="unreadable")
-    who = person(request).name
+    given, who = given_in(request, *FIELDS, "submit_token"), person(request).name
     with closing(store.database(request)) as database:
-        with database.transaction() as tx:
-            problems = domain_problems(tx, found.submission, drafts.authority_of(who))
+        try:
+            with TURNS.one():
+                found = _read(request, given)
+                with database.transaction() as tx:
+                    problems = domain_problems(tx, found.submission, drafts.authority_of(who))
+        except Crowd:
+            return _page(request, given, why="crowd", status=503)
+        except FileRefused as refused:
+            return _page(request, given, list(refused.problems))
+        except FileUnreadable:
+            return _page(request, given, why="unreadable")
         if problems:
             return _page(request, given, [found.placed(one) for one in problems])
         transaksi_id = drafts.keep(database.transaction, found.submission, who)
@@ -73,14 +76,18 @@ def _read(request: Request, given: dict[str, str]) -> FileDocument:
 
 
 def _page(
-    request: Request, given: dict[str, str], problems: list[FileProblem] | None = None, why: str | None = None
+    request: Request,
+    given: dict[str, str],
+    problems: list[FileProblem] | None = None,
+    why: str | None = None,
+    status: int = 422,
 ) -> Response:
     with store.transaction(request) as tx:
         warehouses = list(DOCUMENTS.warehouses(tx.conn))
     return view.page(
         request,
         "submit.html",
-        422 if problems or why else 200,
+        status if problems or why else 200,
         given=given,
         problems=(problems or [])[:PROBLEMS_SHOWN],
         total=len(problems or []),

@@ -28,6 +28,11 @@ def html(language: Language, kept: Any, limit: int = formats.MAX_SHOWN) -> Marku
     return _told(language, kept, limit, MAX_DEPTH)
 
 
+def said(language: Language, pesan: str, limit: int = formats.MAX_SHOWN) -> Markup:
+    """A sentence in hand, not in a row: one of ours in the reader's language, any other as it stands, Indonesian."""
+    return html(language, said_of(pesan) or {"message": pesan}, limit)
+
+
 def plain(language: Language, kept: Any) -> str:
     """The same without marks, for files."""
     return _told(language, kept, formats.MAX_SHOWN * 4, MAX_DEPTH).striptags() if kept else ""

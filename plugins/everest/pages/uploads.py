@@ -1,4 +1,8 @@
-"""Counted lines as a form brings them, a file or pasted rows: what Kirim opname and a correction have in common."""
+"""Counted lines as a form brings them, a file or pasted rows: what Kirim opname and a correction have in common.
+
+A large file takes seconds of CPU and many megabytes while it is read and judged, a hostile one more: no more than two
+are at work, the others wait their turn (`turns`), and whoever waits too long gets their form back as they sent it.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +16,14 @@ from starlette.datastructures import UploadFile
 
 from everest.intake.files import FORMATS, FileDocument, Reading, read_file
 from everest.pages.guard import form
+from everest.pages.turns import Turns
 
 DECIMALS = ("id", "en")
 SUFFIXES = tuple(FORMATS)
 PROBLEMS_SHOWN = 500
 PIECE = 1024 * 1024
+TURNS = Turns(at_once=2, wait_s=30)
+"""Of reading an upload and judging it."""
 
 
 def given_in(request: Request, *names: str) -> dict[str, str]:

@@ -73,6 +73,7 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> R
             age=lambda span: formats.age(span, units),
             since=lambda instant: formats.age(_since(instant), units),
             notice=_notice(request, language),
+            tell_said=lambda pesan: telling.said(language, pesan),
             tell=lambda kept, limit=formats.MAX_SHOWN: telling.html(language, kept, limit),
             **values,
         )

@@ -20,6 +20,7 @@ from everest.preview.values import JournalLine, Outcome, Preview
 from everest.store.database import load_queries
 from everest.store.rehearsal import Rehearsal
 from everest.store.unit_of_work import UnitOfWork
+from everest.words import say
 from everest.workflow.questions import Question, decision_of
 from everest.workflow.ticket import Decision
 
@@ -74,7 +75,7 @@ def preview(tx: UnitOfWork, target: str) -> Preview:
     """
     job = lookup.find_job(tx.conn, target, frozenset({"PENDING", "PROCESSING", "WAITING", "FAILED"}))
     if job.transaksi_id is None or job.workflow not in (None, POST_OPNAME.name, REVERSE_OPNAME.name):
-        raise Conflict(f"job #{job.shadow_id} posts no stock count; a preview is of a document")
+        raise Conflict(say("en", "refused.no_count", job=job.shadow_id))
     asked = _asked(tx, job, job.transaksi_id)
     if job.worker_status == "CANCELLED":
         message = "dokumen dibatalkan dan tidak akan diposting; 0 baris akan berubah"
@@ -89,9 +90,9 @@ def of_draft(tx: UnitOfWork, transaksi_id: int) -> Preview:
     """
     header = Rehearsal(tx.conn, tx.settings).books.document(transaksi_id)
     if header is None:
-        raise DocumentMissing(f"draf {transaksi_id} tidak ada")
+        raise DocumentMissing(say("id", "refused.no_draft", transaksi=transaksi_id))
     if header.otorisasi_level != drafts.FIRST_LEVEL:
-        raise Conflict(f"{header.nomer_nota} tidak menunggu otorisasi lagi")
+        raise Conflict(say("id", "refused.not_waiting", nota=header.nomer_nota))
     as_if = drafts.authorised(header, NO_RUN, tx.now)
     return _rehearsed(tx, _Asked(header.nomer_nota, transaksi_id, None, DRAFT, as_if=as_if))
 
@@ -141,7 +142,7 @@ def _count(tx: UnitOfWork, asked: _Asked) -> Preview:
         if "_next_step" not in outcome:
             break
     else:
-        raise Conflict(f"nota {asked.nomer_nota} keeps changing while it is looked at; ask again")
+        raise Conflict(say("en", "refused.keeps_changing", nota=asked.nomer_nota))
     message = outcome["_response"]["message"]
     if before is not None or outcome["posting_id"] is None:
         return _posted_already(tx, asked, message, outcome["posting_id"])

@@ -1,8 +1,9 @@
 """The catalogue: each text of pages, reports and rows stands once, in the files beside this one, in Indonesian and in
 English.
 
-documents.toml has what is said of a document, engine.toml what the machine around it says, pages.toml the rest. They
-are read as one, but only as far as somebody asks: a posting that ends well says one sentence of the first file.
+documents.toml has what is said of a document, engine.toml what the machine around it says, findings.toml what the
+audit finds, intake.toml what is wrong with a file and why somebody is refused, pages.toml the rest. They are read as
+one, but only as far as somebody asks: a posting that ends well says one sentence of the first file.
 
 What rows keep of a document or a failure was said in one language, and is read in either: a sentence of ours remembers
 its key and what filled its holes, rows keep both beside the text (`told`), and pages say it anew.

@@ -41,7 +41,7 @@ def test_windows_leave_nothing_out_and_take_nothing_twice(books: Books, query: s
     books.run("UPDATE jurnal SET posting_id = NULL, urutan = NULL WHERE urutan = 2")
 
     def found(size: int) -> list[str | None]:
-        check = walked(query, replace(window, size=size), (name,), "")
+        check = walked(query, replace(window, size=size), (name,))
         return sorted(str(finding.detail[name]) for finding in check(books.auditor))
 
     whole = found(10_000)

@@ -17,6 +17,8 @@ from typing import get_args
 import pytest
 
 from everest import bootstrap, preview
+from everest.intake import files, header
+from everest.opname import amounts
 from everest.pages import document_tabs, drafts, health, navigation, submit, view, words
 from everest.reports.catalogue import REPORTS
 from everest.reports.shape import Filters
@@ -30,6 +32,8 @@ ROOT = Path(__file__).resolve().parents[3]
 SCHEMA = (ROOT / "sql" / "schema.sql").read_text(encoding="utf-8")
 CONSUMER = sorted((ROOT / "ingest_consumer").rglob("*.py"))
 MODULES = [*sorted((ROOT / "plugins" / "everest").rglob("*.py")), *CONSUMER]
+INTAKE = sorted((ROOT / "plugins/everest/intake").glob("*.py"))
+AUDIT = sorted((ROOT / "plugins/everest/audit").glob("*.py"))
 PAGES = sorted(view.HERE.glob("*.py"))
 REPORT_MODULES = [*sorted((ROOT / "plugins/everest/reports").glob("*.py")), view.HERE / "charts.py"]
 OF_REPORTS = ("column", "filter", "note", "report", "unit")
@@ -139,6 +143,18 @@ VALUES = {
     "rerun": said(CONSUMER, ("_refused",), 0),
     "engine": keys_of("engine", MODULES) | {"rejected", "rejected_silently"},
     "audit_note": keys_of("audit_note", MODULES),
+    "file": keys_of("file", MODULES)
+    | said(INTAKE, ("wrong", "BookFlaw"), 0)
+    | said([ROOT / "plugins/everest/intake/json_file.py"], ("_say",), 2)
+    | {
+        key.removeprefix("file.")
+        for key in (*files._NOT_TEXT.values(), *amounts._HOW_TO_WRITE.values(), header.AUTHORITY)
+    },
+    "refused": keys_of("refused", MODULES)
+    | said([ROOT / "plugins/everest/approvals.py"], ("_given",), 0)
+    | {f"question_{outcome}" for outcome in ("approved", "rejected")},
+    "finding": said(AUDIT, ("walked", "finding"), 0),
+    "audit_state": keys_of("audit_state", AUDIT),
     "json_kind": {message._json_kind(value) for value in ([], "", True, None, 1)},
 }
 """What the second half of a key can be, by its first half."""
