@@ -9,8 +9,6 @@ import getpass
 import json
 import logging
 import os
-import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -27,6 +25,7 @@ from ingest_consumer.errors import ServerDown
 from ingest_consumer.plurals import count
 from ingest_consumer.relay import relay as run_relay
 from ingest_consumer.settings import Settings
+from ingest_consumer.stopping import stop_event
 
 PROGRAMS = {"consume": metrics.CONSUMER, "relay": metrics.RELAY}
 READ_WAIT_S = 20
@@ -54,13 +53,13 @@ def consume(workers: int | None) -> None:
     settings = Settings.from_environment(airflow=True)
     if workers is not None:
         settings = replace(settings, workers=workers)
-    run_consumer(settings, _stop_signal())
+    run_consumer(settings, stop_event())
 
 
 @cli.command()
 def relay() -> None:
     """Publish outbox rows that are due, until SIGTERM. A second relay stands by."""
-    run_relay(Settings.from_environment(), _stop_signal())
+    run_relay(Settings.from_environment(), stop_event())
 
 
 @cli.group("dead-letters")
@@ -196,13 +195,6 @@ def _age(seconds: int) -> str:
         if seconds >= size:
             return f"{seconds // size} {unit}"
     return f"{seconds} s"
-
-
-def _stop_signal() -> threading.Event:
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: stop.set())
-    return stop
 
 
 def main() -> None:

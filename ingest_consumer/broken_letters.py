@@ -21,7 +21,8 @@ from pika.spec import Basic
 from ingest_consumer import broker
 from ingest_consumer.database import Database
 from ingest_consumer.errors import Reason
-from ingest_consumer.shadow import queries
+from ingest_consumer.rejection import CAME_TO, CAME_UNDER, DEATHS
+from ingest_consumer.shadow import JOBS_QUEUE, queries
 
 TEXT_BYTES = 1000
 """Of a body; enough to know its sender by."""
@@ -94,10 +95,14 @@ class BrokenLetters:
 
 
 def _origin(method: Basic.GetOk, properties: pika.BasicProperties) -> str:
-    """Exchange, routing key, and what the broker tells of its deaths. Any program may write these headers."""
+    """Exchange, routing key, and what the broker, or the consumer, tells of its death. Any program may write these
+    headers."""
+    headers = broker.headers_of(properties)
     told = f"{method.exchange or '(default)'} / {method.routing_key}"
     try:
-        death = broker.headers_of(properties)["x-death"][0]
+        if CAME_UNDER in headers:
+            told = f"{headers[CAME_TO] or '(default)'} / {headers[CAME_UNDER]}; {JOBS_QUEUE}: rejected"
+        death = headers[DEATHS][0]
         keys = ", ".join(str(key) for key in death["routing-keys"])
         told = f"{death['exchange'] or '(default)'} / {keys}; {death['queue']}: {death['reason']} x {death['count']}"
     except (KeyError, IndexError, TypeError):
@@ -106,9 +111,9 @@ def _origin(method: Basic.GetOk, properties: pika.BasicProperties) -> str:
 
 
 def _died_at(properties: pika.BasicProperties) -> datetime | None:
-    """When the broker (x-death) or the reconciler (its publishing time) put it there; aware UTC."""
+    """When the broker (x-death), the reconciler or the consumer (their publishing time) put it there; aware UTC."""
     try:
-        at = broker.headers_of(properties)["x-death"][0]["time"]
+        at = broker.headers_of(properties)[DEATHS][0]["time"]
     except (KeyError, IndexError, TypeError):
         at = properties.timestamp
     if isinstance(at, datetime):

@@ -27,6 +27,7 @@ from ingest_consumer.errors import IngestError, TopologyError
 from ingest_consumer.pauses import Backoff, Complaints
 from ingest_consumer.rejection import Rejection
 from ingest_consumer.settings import Settings
+from ingest_consumer.shadow import JOBS_QUEUE
 from ingest_consumer.verdict import Outcome, Verdict
 from ingest_consumer.vitals import ACTIVE, Pulse, Vitals
 from ingest_consumer.watch import Watch, Watched
@@ -146,13 +147,13 @@ class Worker:
             self._cancelled = True
 
         channel.add_on_cancel_callback(cancelled)
-        self._subscription = channel.basic_consume(topology.JOBS_QUEUE, self._receive)
+        self._subscription = channel.basic_consume(JOBS_QUEUE, self._receive)
         return channel
 
     def _receive(self, _channel: Any, method: Any, properties: pika.BasicProperties, body: bytes) -> None:
         headers = broker.headers_of(properties)
         self._held = (method.delivery_tag, Delivery(body, headers, bool(method.redelivered), self._means))
-        self._rejection = Rejection(method.delivery_tag, body, method.routing_key, headers)
+        self._rejection = Rejection(method.delivery_tag, body, method.exchange, method.routing_key, headers)
         self._vitals.meter.add(metrics.HELD, 1)
         self._bugs = 0
 
@@ -283,7 +284,7 @@ def consume(settings: Settings, stop: threading.Event) -> None:
     threading.Thread(target=watch.run, args=(stop,), name="watch", daemon=True).start()
     for thread in threads:
         thread.start()
-    log.info("consuming %s with %s workers", topology.JOBS_QUEUE, len(threads))
+    log.info("consuming %s with %s workers", JOBS_QUEUE, len(threads))
     vitals.know(
         state=ACTIVE,
         workers=len(threads),

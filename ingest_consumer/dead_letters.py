@@ -23,8 +23,7 @@ from ingest_consumer.broken_letters import BrokenLetters, Seen, seen
 from ingest_consumer.database import Database
 from ingest_consumer.errors import DecodeError, LetterMissing, RerunRefused
 from ingest_consumer.message import Message, decode, mismatch
-from ingest_consumer.shadow import Shadow
-from ingest_consumer.topology import DEAD_LETTER_QUEUE
+from ingest_consumer.shadow import DEAD_LETTER_QUEUE, Shadow
 
 LETTERS_AT_ONCE = 500
 """Are read, and then their rows."""

@@ -20,9 +20,9 @@ from ingest_consumer.database import Database
 from ingest_consumer.errors import AirflowRefused, AirflowUnavailable, DecodeError, RerunRefused
 from ingest_consumer.message import Message, announces_same_run, decode, known_ids, mismatch
 from ingest_consumer.pauses import Backoff, Complaints
-from ingest_consumer.rejection import DEATHS, OUR_LETTER
+from ingest_consumer.rejection import DEATHS
 from ingest_consumer.settings import Settings
-from ingest_consumer.shadow import OPNAME_POSTING, Shadow
+from ingest_consumer.shadow import OPNAME_POSTING, OUR_LETTER, Shadow
 from ingest_consumer.verdict import Outcome, Verdict
 
 log = logging.getLogger(__name__)

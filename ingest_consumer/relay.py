@@ -17,6 +17,7 @@ from typing import Any
 import pika
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import AMQPConnectionError, UnroutableError
+from pika.spec import PERSISTENT_DELIVERY_MODE
 
 from ingest_consumer import broker, endpoints, logs, metrics, topology
 from ingest_consumer.broker import BROKER_ERRORS
@@ -35,7 +36,6 @@ STANDBY_LOOK_S = 1.0
 HEARTBEAT_S_MAX = 20
 """Shorter than a worker's: while a silent broker is not yet given up, a batch of rows stays locked."""
 ROW_RETRY_S_MAX = 60
-PERSISTENT = 2
 PULSE_JOIN_S = 5.0
 SETTLER_JOIN_S = 5.0
 ERROR_MAX = 500
@@ -257,7 +257,7 @@ def _publish(channel: BlockingChannel, row: Any) -> None:
     outbox_id, _shadow_id, exchange, routing_key, body, headers, _attempts, _waited_s = row
     properties = pika.BasicProperties(
         content_type="application/json",
-        delivery_mode=PERSISTENT,
+        delivery_mode=PERSISTENT_DELIVERY_MODE,
         message_id=f"outbox-{outbox_id}",
         type=str(_fields(body).get("workflow") or OPNAME_POSTING),
         timestamp=int(time.time()),

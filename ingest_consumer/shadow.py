@@ -22,6 +22,11 @@ log = logging.getLogger(__name__)
 JOBS_EXCHANGE = "everest.jobs.x"
 DEAD_LETTER_EXCHANGE = "everest.jobs.dlx"
 ROUTING_KEY = "job.process"
+JOBS_QUEUE = "everest.jobs.q"
+DEAD_LETTER_QUEUE = "everest.jobs.failed.dlq"
+OUR_LETTER = "x-everest-dead"
+"""The header of a letter that no rejection wrote; moved back to the jobs queue by hand it means: run the document
+again."""
 OPNAME_POSTING = "opname_posting"
 """The workflow of a message that names none: what the web application sends."""
 

@@ -3,7 +3,6 @@
 A rejected message whose dead-letter exchange is missing vanishes without a trace (measured), so DLX, DLQ and binding
 are looked at at start, on each reconnect, every minute, and right before a rejection. Existing ones are accepted as
 they are; absent ones are made. The jobs queue must be exactly ours: its arguments decide where rejections go.
-A rejected message keeps the routing key it came with, so there is a binding for each key that arrives.
 """
 
 from __future__ import annotations
@@ -21,20 +20,24 @@ from ingest_consumer import tls
 from ingest_consumer.addresses import Login, vhost_of
 from ingest_consumer.broker import close_quietly
 from ingest_consumer.errors import TopologyError
-from ingest_consumer.shadow import DEAD_LETTER_EXCHANGE, JOBS_EXCHANGE, ROUTING_KEY
+from ingest_consumer.shadow import (
+    DEAD_LETTER_EXCHANGE,
+    DEAD_LETTER_QUEUE,
+    JOBS_EXCHANGE,
+    JOBS_QUEUE,
+    ROUTING_KEY,
+)
 
-JOBS_QUEUE = "everest.jobs.q"
-DEAD_LETTER_QUEUE = "everest.jobs.failed.dlq"
 JOBS_QUEUE_ARGUMENTS = {"x-dead-letter-exchange": DEAD_LETTER_EXCHANGE}
 DEAD_LETTER_QUEUE_ARGUMENTS = {"x-queue-type": "classic"}
 """Said outright, because a site may have another default: a quorum queue of RabbitMQ 4 drops a letter that was read
 twenty times, and they are read every minute."""
 NO_LIMIT = -1
 LETTER_KEYS = (ROUTING_KEY, JOBS_QUEUE)
-"""Of rejected messages: as published to our exchange, and as put into the queue directly, which is what the broker's
-own tools do."""
+"""Of messages that may be rejected: as published to our exchange, and as put into the queue directly, which is what the
+broker's own tools do. What came under another key is not rejected (rejection.py)."""
 
-NOT_FOUND = 404
+NOT_FOUND, PRECONDITION_FAILED = 404, 406
 MANAGEMENT_TIMEOUT_S = 5
 
 
@@ -52,6 +55,8 @@ def ensure_jobs(connection: pika.BlockingConnection, amqp_url: str, management: 
             connection, lambda ch: ch.queue_declare(JOBS_QUEUE, durable=True, arguments=dict(JOBS_QUEUE_ARGUMENTS))
         )
     except TopologyError as refusal:
+        if _reply_code(refusal) != PRECONDITION_FAILED:  # no right to it, or the broker has trouble with the queue
+            raise
         differences = _differences(amqp_url, management) or refusal.message
         raise TopologyError(
             f"queue {JOBS_QUEUE} exists with other arguments than ours: {differences}. "
@@ -60,8 +65,8 @@ def ensure_jobs(connection: pika.BlockingConnection, amqp_url: str, management: 
     _on_channel(connection, lambda ch: ch.queue_bind(JOBS_QUEUE, JOBS_EXCHANGE, ROUTING_KEY))
 
 
-def ensure_dead_letters(connection: pika.BlockingConnection, routing_key: str | None = None) -> None:
-    """DLX, DLQ and their bindings, one for this routing key among them. Raises TopologyError."""
+def ensure_dead_letters(connection: pika.BlockingConnection) -> None:
+    """DLX, DLQ and their bindings. Raises TopologyError."""
     if not _exists(connection, lambda ch: ch.exchange_declare(DEAD_LETTER_EXCHANGE, passive=True)):
         _on_channel(connection, lambda ch: ch.exchange_declare(DEAD_LETTER_EXCHANGE, "direct", durable=True))
     if not _exists(connection, lambda ch: ch.queue_declare(DEAD_LETTER_QUEUE, passive=True)):
@@ -69,7 +74,7 @@ def ensure_dead_letters(connection: pika.BlockingConnection, routing_key: str | 
         _on_channel(connection, lambda ch: ch.queue_declare(DEAD_LETTER_QUEUE, durable=True, arguments=arguments))
 
     def bind(channel: BlockingChannel) -> None:
-        for key in dict.fromkeys((*LETTER_KEYS, ROUTING_KEY if routing_key is None else routing_key)):
+        for key in LETTER_KEYS:
             channel.queue_bind(DEAD_LETTER_QUEUE, DEAD_LETTER_EXCHANGE, key)
 
     _on_channel(connection, bind)
@@ -79,10 +84,15 @@ def _exists(connection: pika.BlockingConnection, look: Callable[[BlockingChannel
     try:
         _on_channel(connection, look)
     except TopologyError as refusal:
-        if isinstance(refusal.__cause__, ChannelClosedByBroker) and refusal.__cause__.reply_code == NOT_FOUND:
+        if _reply_code(refusal) == NOT_FOUND:
             return False
         raise
     return True
+
+
+def _reply_code(refusal: TopologyError) -> int | None:
+    cause = refusal.__cause__
+    return cause.reply_code if isinstance(cause, ChannelClosedByBroker) else None
 
 
 def _on_channel(connection: pika.BlockingConnection, do: Callable[[BlockingChannel], Any]) -> None:

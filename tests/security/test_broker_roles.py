@@ -20,6 +20,7 @@ from celery import Celery
 from pika.exceptions import ChannelClosedByBroker
 
 from ingest_consumer import topology
+from ingest_consumer.errors import TopologyError
 from ingest_consumer.settings import Settings
 from stack.accounts import MONITOR, RABBITMQ_ROLES
 from tests.fake_airflow import FakeAirflow
@@ -88,6 +89,17 @@ def test_a_consumer_makes_the_topology_works_and_rejects_and_a_relay_publishes_a
     until(lambda: rows.get(bad)["dead_lettered_at"], "both were worked on")
     until(lambda: vhost.depth(DLQ) == 1, "the failed one is a dead letter")
     until(lambda: rows.get(good)["worker_status"] == "COMPLETED", "the other is done")
+
+
+def test_a_relay_that_comes_before_any_consumer_is_told_what_it_may_not_and_not_to_delete_a_queue(
+    vhost: Vhost, as_account: As
+) -> None:
+    """Only a queue with other arguments is one to empty and delete."""
+    with closing(as_account("everest_relay").connect()) as connection, pytest.raises(TopologyError) as refusal:
+        topology.ensure_jobs(connection, vhost.amqp_url, None)
+
+    assert refusal.value.message.startswith("ACCESS_REFUSED")
+    assert "delete it" not in refusal.value.message
 
 
 def test_another_application_publishes_jobs_and_nothing_else(vhost: Vhost, as_account: As) -> None:

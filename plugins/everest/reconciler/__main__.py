@@ -1,14 +1,13 @@
 """The process: `python -m everest.reconciler [--once]`.
 
-Exit codes: 0 stopped by a signal (or one round done), 2 the call or the settings are wrong. A server that is away is
-no reason to end: the next round looks again.
+It ends when a signal stops it, and at start when the settings are wrong (exit codes: ingest_consumer/exits.py). A
+server that is away is no reason to end: the next round looks again.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import signal
 import sys
 import threading
 import time
@@ -29,6 +28,7 @@ from everest.store.unit_of_work import Database
 from ingest_consumer import endpoints, exits, logs, metrics
 from ingest_consumer.airflow_api import AirflowApi
 from ingest_consumer.errors import SettingsError as LogSettingsError
+from ingest_consumer.stopping import stop_event
 from ingest_consumer.vitals import Pulse, Vitals
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,9 @@ def main(once: bool) -> None:
     Settings come from the environment; `source .local/stack.env` sets them for the local stack. A second one stands
     by.
     """
-    stop = _stop_signal()
+    # At once, also in the middle of a call: what is open rolls back, and every repair is one transaction. The event is
+    # for the case that the exception lands where Python swallows it.
+    stop = stop_event(leaves=True)
     try:
         logs.set_up(metrics.RECONCILER, os.environ)
         settings = ReconcilerSettings.from_environment()
@@ -115,20 +117,6 @@ def _beating(settings: ReconcilerSettings) -> Iterator[Vitals]:
 
 def _database(settings: ReconcilerSettings) -> Database:
     return bootstrap.database(settings.mysql, settings.site, ANSWER_WITHIN)
-
-
-def _stop_signal() -> threading.Event:
-    """SIGTERM and SIGINT end the process at once, also in the middle of a call: what is open rolls back, and every
-    repair is one transaction. The event is for the case that the exception lands where Python swallows it."""
-    stop = threading.Event()
-
-    def leave(signum: int, frame: Any) -> None:
-        stop.set()
-        raise SystemExit(0)
-
-    signal.signal(signal.SIGTERM, leave)
-    signal.signal(signal.SIGINT, leave)
-    return stop
 
 
 if __name__ == "__main__":

@@ -11,10 +11,11 @@ import httpx
 from everest.errors import EverestError
 from ingest_consumer import tls
 from ingest_consumer.addresses import Login
+from ingest_consumer.shadow import DEAD_LETTER_QUEUE, JOBS_QUEUE
 
-JOBS_QUEUE = "everest.jobs.q"
-DEAD_LETTER_QUEUE = "everest.jobs.failed.dlq"
 SETTING = "EVEREST_RABBIT_MANAGEMENT_URL"
+OUT_OF_ORDER = frozenset({"down", "crashed", "stopped"})
+"""States in which the API says 0 messages of a queue that holds some."""
 
 
 class ManagementUnavailable(EverestError):
@@ -41,7 +42,7 @@ class Management:
 
     def queue_is_empty(self) -> bool:
         """Neither ready nor unacked messages, as of a few seconds ago. Raises ManagementUnavailable; also when the
-        queue does not exist, because then nothing that we send could arrive."""
+        queue does not exist or is out of order, because then nothing that we send could arrive."""
         return self._messages(JOBS_QUEUE) == 0
 
     def dead_letters(self) -> int:
@@ -57,15 +58,22 @@ class Management:
             raise ManagementUnavailable(f"no answer to GET {path}: {tls.said(error, SETTING)}") from error
         if answer.status_code != httpx.codes.OK:
             raise ManagementUnavailable(f"{answer.status_code} to GET {path}")
+        state = str(_told(answer, "state"))
+        if state in OUT_OF_ORDER:
+            raise ManagementUnavailable(f"queue {queue} is {state}; what to do: docs/operations.md, Dead letters")
         return sum(_count(answer, name) for name in ("messages_ready", "messages_unacknowledged"))
 
 
 def _count(answer: httpx.Response, name: str) -> int:
     """A queue that was made a moment ago has no counts yet: that is "unknown", not zero."""
-    try:
-        value: Any = answer.json()[name]
-    except (ValueError, KeyError, TypeError):
-        value = None
+    value = _told(answer, name)
     if not isinstance(value, int):
         raise ManagementUnavailable(f"no {name} in the answer to GET {answer.request.url.path}")
     return value
+
+
+def _told(answer: httpx.Response, name: str) -> Any:
+    try:
+        return answer.json()[name]
+    except (ValueError, KeyError, TypeError):
+        return None

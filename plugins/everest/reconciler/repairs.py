@@ -24,10 +24,6 @@ from ingest_consumer.metrics import REPAIRS, Meter
 
 log = logging.getLogger(__name__)
 
-DEAD_HEADER = "x-everest-dead"
-"""Marks a letter that no rejection wrote; moved back to the jobs queue by hand it means: run the document again."""
-
-
 AWAKE = frozenset({"running", *WAITING})
 AT_WORK = AWAKE | {"paused"}
 
@@ -103,7 +99,7 @@ class Repairs:
                 shadow_id=job.shadow_id,
                 workflow_id=job.workflow_id,
                 body=job.handed_over_body or job.message(),
-                headers={DEAD_HEADER: True},
+                headers={jobs.OUR_LETTER: True},
                 exchange=jobs.DEAD_LETTER_EXCHANGE,
             )
         self._say("dead-lettered", job, "FAILED, and no consumer rejected its message")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ingest_consumer import exits
 from ingest_consumer.consumer import check_start
 from ingest_consumer.errors import TopologyError
 from ingest_consumer.settings import Settings
@@ -123,10 +124,12 @@ def test_a_queue_with_other_arguments_is_a_start_up_error_that_names_the_differe
         assert "inequivalent arg" in refusal.value.message
 
 
-def test_a_queue_with_other_arguments_ends_the_command_with_code_2(vhost: Vhost, process: Process) -> None:
+def test_a_queue_with_other_arguments_ends_the_command_with_code_5(vhost: Vhost, process: Process) -> None:
     vhost.api("PUT", f"queues/{vhost.name}/{QUEUE}", {"durable": True})
 
-    output, _ = process("consume").communicate(timeout=30)
+    command = process("consume")
+    output, _ = command.communicate(timeout=30)
 
+    assert command.returncode == exits.NOT_READY
     assert "everest.jobs.q exists with other arguments" in output
     assert "Traceback" not in output

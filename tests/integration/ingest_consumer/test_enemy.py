@@ -24,7 +24,18 @@ from ingest_consumer.broken_letters import BrokenLetters
 from ingest_consumer.database import Database
 from ingest_consumer.settings import Settings
 from tests.fake_airflow import FakeAirflow
-from tests.integration.ingest_consumer.handling import DLQ, QUEUE, Encoded, Settle, dead, drop, nested, told
+from tests.integration.ingest_consumer.handling import (
+    DLQ,
+    DLX,
+    QUEUE,
+    Encoded,
+    Settle,
+    dead,
+    drop,
+    nested,
+    rows_end,
+    told,
+)
 from tests.queue_rig import Rows, Running, Vhost, until
 
 X_DEATHS: list[Any] = [
@@ -146,7 +157,8 @@ KEYS = [
 def test_a_message_with_a_hostile_routing_key_becomes_a_letter_and_stops_nobody(
     vhost: Vhost, running: Running, settings: Settings, rows: Rows, settle: Settle
 ) -> None:
-    """A rejected message keeps its key, and a key that is no text cannot be bound."""
+    """A rejected message keeps its key, and a key that is no text cannot be bound. Nor does any of them leave a binding
+    behind: whoever thinks of new ones would fill the broker with them."""
     vhost.api("PUT", f"exchanges/{vhost.name}/site.x", {"type": "fanout", "durable": True})
     vhost.api("POST", f"bindings/{vhost.name}/e/site.x/q/{QUEUE}", {"routing_key": ""})
     for number, key in enumerate(KEYS):
@@ -157,6 +169,43 @@ def test_a_message_with_a_hostile_routing_key_becomes_a_letter_and_stops_nobody(
     until(lambda: vhost.depth(DLQ) == len(KEYS), "all of them are letters")
     settle()
     assert sorted(body for body, *_ in told(rows)) == [f"broken {number}" for number, _ in enumerate(KEYS)]
+    origins: dict[str, str] = dict(told(rows, "body, origin"))
+    assert origins["broken 2"] == f"site.x / *.process; {QUEUE}: rejected", "by whom it was sent"
+    assert origins["broken 5"] == f"site.x / \\xff\\xfe; {QUEUE}: rejected"
+    bound = vhost.api("GET", f"bindings/{vhost.name}/e/{DLX}/q/{DLQ}")
+    assert {one["routing_key"] for one in bound} == {"job.process", QUEUE}
+
+
+@pytest.mark.long
+def test_a_queue_that_died_over_a_message_the_broker_buried_is_deleted_and_all_goes_on(
+    vhost: Vhost,
+    running: Running,
+    settings: Settings,
+    rows: Rows,
+    airflow: FakeAirflow,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What operations.md says to do. RabbitMQ 3.10 dies over it; a later one writes a letter."""
+    held, behind = rows.foreign(4201), rows.foreign(4202)
+    vhost.declare()
+    vhost.publish(rows.body(held))
+    running.consumer(settings)
+    until(lambda: rows.get(held)["dag_run_id"] in airflow.runs, "the only worker is busy")
+    airflow.on_trigger = lambda run_id, conf: rows_end(rows, conf["shadow_id"], "COMPLETED")
+    with closing(vhost.connect()) as connection:
+        properties = pika.BasicProperties(headers={"x-death": [None]}, expiration="1")
+        connection.channel().basic_publish("everest.jobs.x", "job.process", b"enemy", properties)
+
+    def is_buried() -> bool:
+        return "cancelled by the broker" in caplog.text or vhost.depth(DLQ) == 1
+
+    until(is_buried, "its process died, or a letter")
+    vhost.api("DELETE", f"queues/{vhost.name}/{QUEUE}")
+    rows.end(held, "COMPLETED")
+
+    until(lambda: vhost.has_consumer(QUEUE), "declared anew")
+    vhost.publish(rows.body(behind))
+    until(lambda: rows.get(behind)["worker_status"] == "COMPLETED", "the work goes on")
 
 
 @pytest.mark.long

@@ -13,9 +13,10 @@ from typing import Any
 import httpx
 import pytest
 
-from everest.reconciler.management import JOBS_QUEUE, Management, ManagementUnavailable
+from everest.reconciler.management import Management, ManagementUnavailable
 from everest.store import database as store
 from ingest_consumer.addresses import Login
+from ingest_consumer.shadow import JOBS_QUEUE
 from tests import builders, fake_airflow
 from tests.integration.reconciler.process import environment, start
 from tests.integration.reconciler.world import World
