@@ -176,7 +176,7 @@ def test_a_table_that_is_there_by_accident_is_an_error_outside_of_a_resumed_stat
 
 @pytest.mark.parametrize("dies_at", range(1, STATEMENTS + 1))
 def test_a_run_that_dies_after_any_statement_is_gone_on_with(
-    empty_schema: MysqlUrl, migrated_schema: MysqlUrl, monkeypatch: pytest.MonkeyPatch, dies_at: int
+    empty_schema: MysqlUrl, database: MysqlUrl, monkeypatch: pytest.MonkeyPatch, dies_at: int
 ) -> None:
     """The worst moment: the server has done the statement, and its progress is not recorded."""
     real = store.load_queries("migrations")
@@ -199,16 +199,16 @@ def test_a_run_that_dies_after_any_statement_is_gone_on_with(
             migrate(empty_schema, quiet)
 
     migrate(empty_schema, quiet)
-    assert shape.of(empty_schema) == shape.of(migrated_schema)
+    assert shape.of(empty_schema) == shape.of(database)
 
 
-def test_two_at_once_apply_each_file_once(empty_schema: MysqlUrl, migrated_schema: MysqlUrl) -> None:
+def test_two_at_once_apply_each_file_once(empty_schema: MysqlUrl, database: MysqlUrl) -> None:
     with ThreadPoolExecutor(2) as pool:
         applied = list(pool.map(lambda _: migrate(empty_schema, quiet), range(2)))
 
     names = [file.name for file in read_migrations(migrations.MIGRATIONS_DIR)]
     assert sorted(applied) == [[], names]
-    assert shape.of(empty_schema) == shape.of(migrated_schema)
+    assert shape.of(empty_schema) == shape.of(database)
 
 
 def test_the_turn_of_another_migrate_is_waited_for_only_so_long(

@@ -14,7 +14,7 @@ import pytest
 from everest import bootstrap
 from everest.errors import DocumentRefused
 from everest.settings import MysqlUrl
-from everest.store import workflow_views
+from everest.store import workflow_dag_runs
 from everest.workflow import control
 from everest.workflow.builder import workflow
 from everest.workflow.definition import Definition
@@ -340,7 +340,7 @@ def test_declared_fields_are_inputs_and_each_flaw_stands_at_its_field(browser: B
 def test_dag_runs_are_paged_and_none_is_missing(
     browser: Be, world: MysqlWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workflow_views, "MAX_DAG_RUNS", 2)
+    monkeypatch.setattr(workflow_dag_runs, "MAX_DAG_RUNS", 2)
     run_id = world.begin(workflow("waits").wait_for_signal("a").wait_for_signal("b").wait_for_signal("c").build())
     for name in "abc":
         world.signal(run_id, name)

@@ -18,10 +18,11 @@ from typing import Any
 from everest.errors import Conflict, DocumentMissing, DocumentRefused, Problem
 from everest.intake.lookup import answer_in, errors_in
 from everest.intake.submission import Authority, Submission
-from everest.intake.submit import ROWS_PER_STATEMENT, audit, insert_lines, line_chunks, naive, row_zone, snapshot_ahead
+from everest.intake.submit import audit, insert_lines, line_chunks, naive, row_zone, snapshot_ahead
 from everest.opname.count import OPNAME
 from everest.opname.document import LINE_COLUMNS, Header, input_hash, with_header_warehouse
 from everest.opname.workflow import POST_OPNAME
+from everest.store import json_rows
 from everest.store.database import load_queries
 from everest.store.unit_of_work import UnitOfWork
 from everest.words import Said, say
@@ -151,16 +152,17 @@ def _keep(
     """The old lines and what was wrong with them, in pieces that fit a packet."""
     detail = answer_in(job["response"]) if run is None else run.error or {}
     problems = [_problem(error) for error in errors_in(detail)] or [Problem(None, "", str(detail.get("message", "")))]
-    for start in range(0, max(len(old_lines), 1), ROWS_PER_STATEMENT):
-        piece = [dict(zip(LINE_COLUMNS, row, strict=True)) for row in old_lines[start : start + ROWS_PER_STATEMENT]]
+    old_hash = _old_hash(tx, header)
+    named = [dict(zip(LINE_COLUMNS, row, strict=True)) for row in old_lines]
+    for number, piece in enumerate([list(some) for some, _ in json_rows.pieces(named)] or [[]]):
         tx.books.record_attempt(
             header.transaksi_id,
             run.n if run else (job["n"] or 1),
             job["dag_run_id"] or "",
             "REPLACED",
             job["error_code"],
-            _old_hash(tx, header),
-            problems if start == 0 else (),
+            old_hash,
+            problems if number == 0 else (),
             piece,
         )
 

@@ -24,6 +24,7 @@ from everest.opname.count import OPNAME, number_problems
 from everest.opname.document import DECIMAL_COLUMNS, LINE_COLUMNS
 from everest.opname.workflow import POST_OPNAME
 from everest.settings import Settings
+from everest.store import json_rows
 from everest.store.database import Connection, last_insert_id, load_queries
 from everest.store.unit_of_work import UnitOfWork
 from everest.words import Said, say
@@ -31,9 +32,6 @@ from everest.workflow import engine
 
 _QUERIES = load_queries("intake")
 _ROWS = load_queries("intake", as_tuples=True)
-
-ROWS_PER_STATEMENT = 20_000
-"""About 2.5 MB of JSON: far below the default max_allowed_packet of 16 MiB."""
 
 TRIES = 6
 """Of a whole submission, when another sender of the same document or the database was in the way."""
@@ -157,9 +155,7 @@ def find_earlier(conn: Connection, submission: Submission, settings: Settings) -
 
 def line_chunks(submission: Submission) -> Iterator[str]:
     """The lines as JSON arrays of a bounded size. Raises ValueError for a decimal that its column can't hold."""
-    rows = submission.rows
-    for start in range(0, len(rows), ROWS_PER_STATEMENT):
-        yield json.dumps(rows[start : start + ROWS_PER_STATEMENT], ensure_ascii=False)
+    return json_rows.arrays(submission.rows)
 
 
 def insert_lines(conn: Connection, header_id: int, chunks: list[str]) -> None:

@@ -16,7 +16,7 @@ from everest.pages import params, questions, store, view
 from everest.pages.access import Permission
 from everest.pages.approvals import sequence_of
 from everest.pages.guard import GuardedRoute, form, needs, person
-from everest.store import workflow_lists, workflow_steps, workflow_views
+from everest.store import workflow_dag_runs, workflow_lists, workflow_steps, workflow_views
 from everest.store.unit_of_work import UnitOfWork
 from everest.words import say
 from everest.workflow import codec, control, deployment
@@ -72,7 +72,7 @@ def _page(
     """flaws, given: what was entered and is wrong, by field."""
     after = params.number(request, "after", 0)
     with store.transaction(request) as tx:
-        before_n = params.number(request, "runs", workflow_views.EVERY_N)
+        before_n = params.number(request, "runs", workflow_dag_runs.EVERY_N)
         found = workflow_views.status(tx.conn, run_id, bootstrap.deployed, before_n)
         if found is None:
             raise HTTPException(404, "missing")
@@ -93,8 +93,8 @@ def _page(
         signals=signals[:SIGNALS],
         more_signals=len(signals) > SIGNALS,
         signal_names=_signal_names(known),
-        older_runs=found.dag_runs[-1].n if len(found.dag_runs) >= workflow_views.MAX_DAG_RUNS else None,
-        newer_runs=before_n < workflow_views.EVERY_N,
+        older_runs=found.dag_runs[-1].n if len(found.dag_runs) >= workflow_dag_runs.MAX_DAG_RUNS else None,
+        newer_runs=before_n < workflow_dag_runs.EVERY_N,
         events=events[:EVENTS],
         more=events[EVENTS - 1].id if len(events) > EVENTS else None,
         after=after,

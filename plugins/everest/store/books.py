@@ -21,6 +21,7 @@ from everest.opname.journal import JournalRow
 from everest.opname.lines import columns, numbers
 from everest.opname.ports import AccountingDocument, Leftovers, PostedTotals
 from everest.opname.stock_card import CardTotals
+from everest.store import json_rows
 from everest.store.book_reader import VALUE_COLUMNS, BookReader, every_row, whole_digest
 from everest.store.database import last_insert_id, load_queries, typed_errors
 from everest.store.headers import header_of
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 
 _QUERIES = load_queries("books")
 _ROWS = load_queries("books", as_tuples=True)
-
-ROWS_PER_STATEMENT = 20_000
-"""About 2.5 MB of JSON: far below the default max_allowed_packet of 16 MiB."""
 
 ARCHIVE_REASON = "diganti oleh posting yang menyelesaikan nota ini"
 
@@ -72,7 +70,7 @@ class MysqlBooks(BookReader):
         (baris,) = columns(values, "baris")
         surplus, shortage = (numbers(values, name).step_texts(*MONEY) for name in ("nilai_debet", "nilai_kredit"))
         cents = [up if down == "0" else f"-{down}" for up, down in zip(surplus, shortage, strict=True)]
-        for rows in _chunks(list(zip(baris, cents, strict=True))):
+        for rows in json_rows.arrays(list(zip(baris, cents, strict=True))):
             _QUERIES.insert_values(
                 self._conn,
                 transaksi_id=header.transaksi_id,
@@ -101,10 +99,9 @@ class MysqlBooks(BookReader):
             (leftovers.journal_ids, _QUERIES.archive_journal, _QUERIES.delete_journal),
             (leftovers.stock_card_ids, _QUERIES.archive_stock_card, _QUERIES.delete_stock_card),
         ):
-            for start in range(0, len(ids), ROWS_PER_STATEMENT):
-                some = list(ids[start : start + ROWS_PER_STATEMENT])
-                archived = archive(self._conn, ids=some, posting_id=posting_id, reason=ARCHIVE_REASON)
-                deleted = delete(self._conn, ids=some)
+            for some, _ in json_rows.pieces(ids):
+                archived = archive(self._conn, ids=list(some), posting_id=posting_id, reason=ARCHIVE_REASON)
+                deleted = delete(self._conn, ids=list(some))
                 if not archived == deleted == len(some):
                     raise Conflict(f"of {len(some)} leftover rows {archived} were archived and {deleted} deleted")
 
@@ -197,9 +194,3 @@ class MysqlBooks(BookReader):
 
 def _json(value: Sequence[Any] | None) -> str | None:
     return json.dumps(value, ensure_ascii=False, default=str) if value else None
-
-
-def _chunks(rows: Sequence[Any]) -> Iterable[str]:
-    """Rows as JSON arrays of a bounded size; decimals as text."""
-    for start in range(0, len(rows), ROWS_PER_STATEMENT):
-        yield json.dumps(rows[start : start + ROWS_PER_STATEMENT], ensure_ascii=False, default=str)

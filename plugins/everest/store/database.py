@@ -6,9 +6,10 @@ nothing and insert deadlock), and never retries by itself: a retry loop belongs 
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,11 @@ DUPLICATE = 1062
 OUT_OF_SYNC = 2014
 NOT_NULL = 1048
 """Strict mode refuses a NULL where none may be."""
+TOO_LARGE = 1153
+"""A statement larger than the server takes; by itself it ends the connection, which looks like the trouble of a moment:
+2006 or 2013."""
+BYTES_AT_ONCE = 2 * 1024 * 1024
+"""Of several statements in one trip; a large one goes alone."""
 LOCK_WAIT_SECONDS = 20
 LONGEST_TEXT_BYTES = 16 * 1024 * 1024
 """What GROUP_CONCAT may make, as much as MariaDB's packet holds by default; by itself MySQL cuts at 1,024."""
@@ -59,7 +65,7 @@ SESSION = (
 
 PREPARE = (
     f"{SESSION}; SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;"
-    " SELECT @@sql_mode, @@character_set_client, @@default_storage_engine"
+    " SELECT @@sql_mode, @@character_set_client, @@default_storage_engine, @@max_allowed_packet"
 )
 
 
@@ -112,13 +118,27 @@ def prepare(conn: Connection) -> Connection:
             cursor.execute(PREPARE)  # one trip for all three
             while cursor.description is None:
                 cursor.nextset()
-            sql_mode, charset, engine = cursor.fetchone()
+            sql_mode, charset, engine, most_bytes = cursor.fetchone()
     if "STRICT_ALL_TABLES" not in sql_mode or charset != "utf8mb4" or engine.lower() != "innodb":
         raise SettingsError(
             f"the database session is not safe for books: sql_mode={sql_mode}, charset={charset}, engine={engine};"
             " needed are STRICT_ALL_TABLES, utf8mb4 and InnoDB"
         )
+    _refuse_too_large(conn, int(most_bytes))
     return conn
+
+
+def _refuse_too_large(conn: Connection, most_bytes: int) -> None:
+    """From here on a statement that the server would not take is refused before it is sent, and its reason is known."""
+    itself, send = weakref.ref(conn), type(conn).query
+
+    def query(statement: bytes) -> None:
+        if len(statement) >= most_bytes:
+            text = f"the statement has {len(statement):,} bytes, the server's max_allowed_packet is {most_bytes:,}"
+            raise MySQLdb.OperationalError(TOO_LARGE, text)
+        send(itself(), statement)
+
+    conn.query = query
 
 
 @contextmanager
@@ -226,15 +246,34 @@ class Statements:
         done = 0
         with self._conn.cursor() as cursor:
             try:
-                cursor.execute("\n".join(self._texts))
-                done = 1
-                while cursor.nextset():
+                for texts in self._trips():
+                    cursor.execute("\n".join(texts))
                     done += 1
+                    while cursor.nextset():
+                        done += 1
             except MySQLdb.Error as error:
                 if error.args[:1] == (NOT_NULL,) and done in self._refusals:
                     raise self._refusals[done] from error
                 raise
 
+    def _trips(self) -> Iterator[list[str]]:
+        """All of them at once, as a rule."""
+        together: list[str] = []
+        size = 0
+        for text in self._texts:
+            if together and size + len(text) > BYTES_AT_ONCE:
+                yield together
+                together, size = [], 0
+            together.append(text)
+            size += len(text)
+        if together:
+            yield together
+
 
 def last_insert_id(conn: Connection) -> int:
     return int(conn.insert_id())
+
+
+def aware(instant: datetime | None) -> datetime | None:
+    """What a column of instants holds, naive UTC, as everest reckons with it."""
+    return None if instant is None else instant.replace(tzinfo=UTC)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC
 from typing import Any
 
+from everest.store import json_rows
 from everest.store.database import Connection, Statements, last_insert_id, load_queries
 from everest.workflow import codec
 from everest.workflow.records import Compensation, Item, ItemCounts, Run, Signal, Standing
 
 QUERIES = load_queries("workflow")
-ITEMS_PER_STATEMENT = 5_000
 
 
 class MysqlFanout:
@@ -44,8 +43,7 @@ class MysqlFanout:
 
     def add_items(self, run: Run, step: str, items: Sequence[Any]) -> None:
         rows = [[index, codec.dumps(item)] for index, item in enumerate(items)]
-        for start in range(0, len(rows), ITEMS_PER_STATEMENT):
-            some = json.dumps(rows[start : start + ITEMS_PER_STATEMENT], ensure_ascii=False)
+        for some in json_rows.arrays(rows):
             QUERIES.add_items(self._conn, n=run.n, rows=some, **_visit(run, step))
 
     def has_items(self, run: Run, step: str) -> bool:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from everest.errors import DocumentMissing
-from everest.store.database import last_insert_id
+from everest.store.database import aware, last_insert_id
 from everest.store.fanout import QUERIES as _QUERIES
 from everest.store.run_jobs import MysqlRunJobs, as_text
 from everest.workflow import codec
@@ -139,14 +139,14 @@ class MysqlRunStore(MysqlRunJobs):
         if row is None:
             return None
         values = {key: codec.loads(value) if key in _RUN_JSON else value for key, value in row.items()}
-        values |= {key: _aware(values[key]) for key in _RUN_INSTANTS}
+        values |= {key: aware(values[key]) for key in _RUN_INSTANTS}
         values["counters"] = values["counters"] or {}
         return Run(**values)
 
     def ends(self, run_ids: Sequence[int]) -> list[Ended]:
         wanted = sorted(set(run_ids))
         rows = _QUERIES.ends(self._conn, run_ids=wanted) if wanted else ()
-        return [Ended(row["id"], row["status"], _aware(row["finished_at"])) for row in rows]
+        return [Ended(row["id"], row["status"], aware(row["finished_at"])) for row in rows]
 
     def states(self, run_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
         rows = _QUERIES.states(self._conn, run_ids=sorted(set(run_ids))) if run_ids else ()
@@ -248,7 +248,3 @@ def _try(row: dict[str, Any]) -> Try | None:
 
 def _naive(instant: datetime | None) -> datetime | None:
     return None if instant is None else instant.astimezone(UTC).replace(tzinfo=None)
-
-
-def _aware(instant: datetime | None) -> datetime | None:
-    return None if instant is None else instant.replace(tzinfo=UTC)

@@ -8,22 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from everest.store.database import Connection, load_queries
+from everest.store.database import Connection, aware, load_queries
+from everest.store.workflow_dag_runs import EVERY_N, DagRun, dag_runs
 from everest.store.workflow_trace import standing
 from everest.workflow import codec, state
 from everest.workflow.definition import Definition
-from ingest_consumer import shadow as jobs
 
 QUERIES = load_queries("workflow_views")
 
 MAX_CHILDREN = 100
-MAX_DAG_RUNS = 100
-EVERY_N = 2**31 - 1
-"""More DAG runs than a workflow has."""
 """Shown of one run; their numbers by status are complete."""
 
 _JSON = ("payload", "state", "waiting", "counters", "error", "detail")
@@ -63,21 +60,6 @@ class Budget:
     name: str
     used: int
     limit: int | None
-
-
-@dataclass(frozen=True)
-class DagRun:
-    """One passage through Airflow. is_by_hand: walked by a command, unknown to Airflow."""
-
-    n: int
-    dag_id: str
-    dag_run_id: str
-    first_at: datetime | None
-    last_at: datetime | None
-    steps_started: int
-    steps_completed: int
-    failures: int
-    is_by_hand: bool
 
 
 @dataclass(frozen=True)
@@ -164,7 +146,7 @@ def status(
         loops=counters.get("loops", {}),
         error=found["error"],
         compensations=[decoded(row) for row in QUERIES.compensations(conn, run_id=run_id)],
-        dag_runs=_dag_runs(conn, found, before_n),
+        dag_runs=dag_runs(conn, found, before_n),
         unsent=[decoded(row) for row in QUERIES.outbox(conn, run_id=run_id)],
         shadow_id=found["carrier_shadow_id"],
         **{name: found[name] for name in _SAME},
@@ -243,41 +225,6 @@ def _budgets(definition: Definition | None, run: dict[str, Any], counters: dict[
     return [Budget(name, much, getattr(options, f"max_{name}", None)) for name, much in used.items()]
 
 
-def _dag_runs(conn: Connection, run: dict[str, Any], before_n: int) -> list[DagRun]:
-    """Newest first. Their names stand in the messages that announced them; one walked by hand had none."""
-    rows = {row["n"]: row for row in QUERIES.dag_runs(conn, run_id=run["id"], before_n=before_n, size=MAX_DAG_RUNS)}
-    if run["n"] < before_n:
-        rows.setdefault(run["n"], {})  # announced, and nothing happened in it yet
-    if not rows:
-        return []
-    told = QUERIES.announcements(conn, run_id=run["id"], since_n=min(rows))
-    announced = {int(row["n"]): (row["dag_id"], row["dag_run_id"]) for row in told}
-    announced[run["n"]] = (run["dag_id"], run["dag_run_id"])
-
-    def name(n: int) -> tuple[str, str]:
-        key, carrier = run["idempotency_key"], run["carrier_shadow_id"] or 0
-        if n in announced:
-            return announced[n]
-        try:
-            return run["dag_id"], jobs.dag_run_id(run["workflow"], key, run["id"], carrier, n)
-        except ValueError:  # a workflow by no name that we would take: no DAG run of ours is called so
-            return run["dag_id"], ""
-
-    return [
-        DagRun(
-            n,
-            *name(n),
-            _aware(row.get("first_at")),
-            _aware(row.get("last_at")),
-            int(row.get("started", 0)),
-            int(row.get("completed", 0)),
-            int(row.get("failed", 0)),
-            bool(row.get("by_hand", 0)),
-        )
-        for n, row in sorted(rows.items(), reverse=True)
-    ]
-
-
 # ------------------------------------------------------------------------------------------------------ values
 
 
@@ -287,13 +234,9 @@ def decoded(row: dict[str, Any] | None) -> Any:
         return None
     values = {key: codec.loads(value) if key in _JSON else value for key, value in row.items()}
     return {
-        key: _aware(value) if isinstance(value, datetime) and key not in _JSON else value
+        key: aware(value) if isinstance(value, datetime) and key not in _JSON else value
         for key, value in values.items()
     }
-
-
-def _aware(instant: datetime | None) -> datetime | None:
-    return None if instant is None else instant.replace(tzinfo=UTC)
 
 
 def plain(value: Any) -> Any:

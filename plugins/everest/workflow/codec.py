@@ -16,11 +16,14 @@ _TAGS: dict[str, Callable[[str], Any]] = {
     "$decimal": Decimal,
     "$datetime": datetime.fromisoformat,
     "$date": date.fromisoformat,
+    "$int": int,
 }
+_SMALLEST, _LARGEST = -(2**63), 2**64 - 1
+"""A JSON column of MySQL makes a float of a whole number beyond."""
 
 
 def dumps(value: Any) -> str:
-    """Raises TypeError for a value that JSON and the three tags cannot hold, ValueError for NaN and infinities."""
+    """Raises TypeError for a value that JSON and the tags cannot hold, ValueError for NaN and infinities."""
     return json.dumps(_pack(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
@@ -42,7 +45,7 @@ def _pack(value: Any) -> Any:
     if isinstance(value, Decimal):
         return {"$decimal": str(value)}
     if isinstance(value, datetime):
-        return {"$datetime": value.isoformat()}
+        return {"$datetime": _readable(value.isoformat(), datetime.fromisoformat)}
     if isinstance(value, date):
         return {"$date": value.isoformat()}
     if isinstance(value, dict):
@@ -53,7 +56,15 @@ def _pack(value: Any) -> Any:
         return {"$object": packed} if any(key.startswith("$") for key in packed) else packed
     if isinstance(value, list | tuple):
         return [_pack(item) for item in value]
+    if isinstance(value, int) and not _SMALLEST <= value <= _LARGEST:
+        return {"$int": str(value)}
     return value
+
+
+def _readable(text: str, read: Callable[[str], Any]) -> str:
+    """pandas' NaT is a datetime that nobody can read back; a state that holds one would end every look at its run."""
+    read(text)
+    return text
 
 
 def _unpack(value: Any) -> Any:

@@ -22,6 +22,7 @@ from everest.intake.files import FileRefused, Reading, read_file
 from everest.intake.submission import Authority, Line, Submission
 from everest.intake.submit import AlreadySubmitted, Submitted, submit_document
 from everest.settings import MysqlUrl
+from everest.store import json_rows
 from everest.store.unit_of_work import Database
 from tests import builders
 from tests.builders import rows
@@ -320,3 +321,23 @@ def test_a_snapshot_in_the_future_is_refused_because_nothing_could_look_late(db:
 
     assert [problem.kolom for problem in refused.value.problems] == ["snapshot_at"]
     assert set(stored(connection).values()) == {0}
+
+
+def test_lines_with_long_reasons_in_another_script_go_in_more_statements_and_all_of_them_arrive(
+    db: Database, connection: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """20,000 such lines are 16 MB in one statement, which the server does not take; here a tenth, in tenths."""
+    monkeypatch.setattr(json_rows, "MOST_BYTES", json_rows.MOST_BYTES // 10)
+    lines = tuple(line._replace(alasan="\N{CJK UNIFIED IDEOGRAPH-8BA1}" * 255) for line in items(2_000))
+    assert len(list(intake.line_chunks(submission(lines)))) >= 4
+
+    result = submit_document(db.transaction, submission(lines), BUDI)
+
+    assert isinstance(result, Submitted)
+    kept = rows(
+        connection, "SELECT baris, kode_barang, CHAR_LENGTH(alasan) AS n FROM so_details_staging ORDER BY baris"
+    )
+    assert [tuple(row.values()) for row in kept] == [(n, f"ITM-{n:05d}", 255) for n in range(1, 2_001)]
+    again = submit_document(db.transaction, submission(lines), BUDI)
+    assert isinstance(again, AlreadySubmitted)
+    assert again.same_content

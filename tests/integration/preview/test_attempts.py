@@ -12,6 +12,7 @@ from everest.errors import DocumentMissing
 from everest.intake import replace as correction
 from everest.intake.submission import Authority, Submission
 from everest.intake.submission import Line as Counted
+from everest.store import json_rows
 from tests import builders
 from tests.builders import Line
 from tests.integration.opname.walk import Walker
@@ -127,7 +128,7 @@ def test_two_corrections_before_one_attempt_are_told_as_one(walker: Walker, conn
 def test_a_large_correction_is_put_together_from_its_pieces(
     walker: Walker, connection: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(correction, "ROWS_PER_STATEMENT", 2)
+    monkeypatch.setattr(json_rows, "MOST_ROWS", 2)
     bad = [Line(f"I-{number}", "10", None if number == 5 else "10", "5") for number in range(1, 6)]
     document = builders.document(connection, bad)
     walker.post(document.shadow_id)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,7 +49,14 @@ def test_types_come_back_as_themselves() -> None:
     assert str(back["d"]) == "1.50", "the scale stays"
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1: "a"}, {"x": {2, 3}}])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1: "a"}, {"x": {2, 3}}, pandas.NaT])
 def test_what_json_cannot_hold_is_refused_not_bent(value: Any) -> None:
     with pytest.raises((TypeError, ValueError)):
         codec.dumps({"value": value})
+
+
+@pytest.mark.parametrize("value", [2**64, -(2**63) - 1, 10**30])
+def test_a_whole_number_of_more_than_64_bits_is_text_in_the_json_for_mysql_would_make_it_a_float(value: int) -> None:
+    assert json.loads(codec.dumps({"n": value}))["n"] == {"$int": str(value)}
+    assert codec.loads(codec.dumps({"n": value})) == {"n": value}
+    assert json.loads(codec.dumps([2**64 - 1, -(2**63), True])) == [2**64 - 1, -(2**63), True]
