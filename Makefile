@@ -76,7 +76,7 @@ migrate-large: up ## adopt 3 x 5 million rows beside writers, minutes and gigaby
 	@bash -c 'source .local/stack.env; exec $(VENV)/python -m pytest -q -s -m long tests/migrations/test_large.py'
 
 pictures: up ## a picture of every page, in both languages, at a desk and on a phone: .local/pictures
-	@EVEREST_PICTURES=$(CURDIR)/.local/pictures $(PYTEST) -q tests/pages/test_seen.py -k phone
+	@EVEREST_PICTURES=$(CURDIR)/.local/pictures $(PYTEST) -q tests/pages/test_seen.py tests/pages/test_seen_by_role.py -k "phone or role_sees or refuses"
 
 bench: up ## the benchmarks; writes bench/results/
 	@bash -c 'source .local/stack.env; exec python -m bench $(ARGS)'

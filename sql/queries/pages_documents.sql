@@ -55,6 +55,15 @@ FROM rabbit_publish_shadow s
 WHERE s.transaksi_id IS NOT NULL
 GROUP BY s.worker_status;
 
+-- name: oldest_untouched()$
+-- Since when the first document stands in the queue that nobody has taken yet; it has no instant of a worker. Numbers
+-- rise with time, and the index of the statuses has them in order.
+SELECT s.created_at
+FROM rabbit_publish_shadow s
+WHERE s.worker_status = 'PENDING' AND s.worker_at IS NULL AND s.transaksi_id IS NOT NULL
+ORDER BY s.id
+LIMIT 1;
+
 -- name: count_others_by_status()
 -- How many of them are not the job that carries their document: somebody else announced it, too. They share a number
 -- with the one that does, so these few are found without looking at all.
@@ -69,7 +78,7 @@ GROUP BY f.worker_status;
 -- name: count_found_by_status(nota, gudang_kode, opname_since, opname_until, amount_min, amount_max, own, stuck_before)
 -- The same of the documents that `page_of_documents` finds with these filters; stuck: how many of them are. Nothing is
 -- joined for a filter that is not given.
-SELECT s.worker_status, COUNT(*) AS n, MIN(s.worker_at) AS oldest_at,
+SELECT s.worker_status, COUNT(*) AS n, MIN(COALESCE(s.worker_at, s.created_at)) AS oldest_at,
        SUM(s.worker_status IN ('PENDING', 'PROCESSING') AND COALESCE(s.worker_at, s.created_at) < :stuck_before) AS stuck
 FROM rabbit_publish_shadow s
 LEFT JOIN (

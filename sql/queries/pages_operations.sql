@@ -93,11 +93,14 @@ WHERE worker_status IN ('COMPLETED', 'FAILED', 'CANCELLED') AND worker_at >= :si
 GROUP BY worker_status;
 
 -- name: oldest_by_status()
--- Since when the oldest job stands in each status that is not an end.
-SELECT worker_status, COUNT(*) AS n, MIN(COALESCE(worker_at, created_at)) AS oldest_at
-FROM rabbit_publish_shadow
-WHERE worker_status IN ('PENDING', 'PROCESSING', 'WAITING')
-GROUP BY worker_status;
+-- Since when the oldest document stands in each status that is not an end, and how many do: those that the list of
+-- documents shows under that status.
+SELECT s.worker_status, COUNT(*) AS n, MIN(COALESCE(s.worker_at, s.created_at)) AS oldest_at
+FROM rabbit_publish_shadow s
+LEFT JOIN workflow_runs r ON r.id = s.workflow_id
+WHERE s.transaksi_id IS NOT NULL AND s.worker_status IN ('PENDING', 'PROCESSING', 'WAITING')
+  AND (r.id IS NULL OR r.carrier_shadow_id IS NULL OR r.carrier_shadow_id = s.id)
+GROUP BY s.worker_status;
 
 -- name: last_audits(invariants)
 -- The newest finished audit of each invariant. One that runs right now has said nothing yet.

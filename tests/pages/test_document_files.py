@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import io
 from decimal import Decimal as D
-from typing import Any
+from typing import Any, Literal
 
+import openpyxl
 import pytest
 
+from everest.reports import Filters, Report
+from everest.reports.csv_file import write_csv
+from everest.reports.document import OF_A_DOCUMENT
+from everest.reports.shape import Kind
+from everest.reports.xlsx_file import write_xlsx
 from everest.settings import MysqlUrl
+from everest.spreadsheets import guarded
 from tests import builders
 from tests.builders import Line
 from tests.pages.conftest import Be, Browser
@@ -123,3 +131,36 @@ def test_there_is_no_file_where_there_is_nothing_to_put_into_it(
         assert [client.get(f"/documents/{shadow_id}/{part}.csv").status_code for part in parts] == [404] * len(parts)
     assert client.get(f"/documents/{waiting.shadow_id}/nothing.csv").status_code == 404
     assert f"/documents/{asked.shadow_id}/lines.csv" not in client.get(f"/documents/{asked.shadow_id}").text
+
+
+HOSTILE = '=HYPERLINK("http://evil";"x")</td><script>alert(1)</script>\u202egnp.exe 😀;@SUM(1)\t'
+
+
+def test_lines_full_of_hostile_text_are_text_in_both_files(browser: Be, connection: Any) -> None:
+    """As much of it as each column takes, unchanged in the workbook and disarmed in the CSV."""
+    brim = {"kode_barang": 64, "lot": 64, "satuan": 20, "alasan": 255}
+    texts = {name: (HOSTILE + "x" * most)[:most] for name, most in brim.items()}
+    document = builders.document(connection, [Line(qty_sistem="1", qty_fisik="2", harga_pokok="3", **texts)])
+    client = browser("analyst")
+    (line, _) = csv_rows(client.get(f"/documents/{document.shadow_id}/lines.csv").content)
+    (row, _) = xlsx_rows(client.get(f"/documents/{document.shadow_id}/lines.xlsx").content)
+    for heading, name in (("Kode barang", "kode_barang"), ("Lot", "lot"), ("Satuan", "satuan"), ("Alasan", "alasan")):
+        assert row[heading] == texts[name]
+        assert line[heading] == guarded(texts[name]) and line[heading].startswith("'=")
+
+
+@pytest.mark.parametrize("form", ["csv", "xlsx"])
+def test_ten_thousand_characters_in_a_line_are_in_the_file_and_no_formula(form: Literal["csv", "xlsx"]) -> None:
+    """More than a column of ours holds: the writers of the files count on no table."""
+    definition = OF_A_DOCUMENT["document-lines"]
+    text = (HOSTILE + "x" * 10_000)[:10_000]
+    texts = {Kind.TEXT, Kind.CODE}
+    row = tuple(text if one.kind in texts else None for one in definition.columns)
+    file = io.BytesIO()
+    {"csv": write_csv, "xlsx": write_xlsx}[form](Report(definition, Filters(), iter([row])), file, "id")
+    found = (csv_rows if form == "csv" else xlsx_rows)(file.getvalue())[0]
+    cells = [found[one.headed("id")] for one in definition.columns if one.kind in texts]
+    assert cells == [guarded(text) if form == "csv" else text] * len(cells) and len(cells) > 4
+    if form == "xlsx":
+        sheet = openpyxl.load_workbook(file).worksheets[0]
+        assert {cell.data_type for cell in sheet[2]} <= {"s", "inlineStr", "n"}, "no f"

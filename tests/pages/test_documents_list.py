@@ -110,6 +110,14 @@ def test_the_numbers_are_those_of_the_documents(browser: Be, many: dict[str, int
     assert ">1</strong>" in browser("finance").get("/dead-letters").text
 
 
+def test_a_card_has_the_age_of_the_oldest_that_it_counts(browser: Be, many: dict[str, int]) -> None:
+    """In the queue since it was announced, as long as nobody has taken it; with a filter and without."""
+    for who, query in (("finance", ""), ("finance", "nota=SO-QUEUED"), ("warehouse", "")):
+        page = browser(who).get(f"/documents?{query}").text
+        ages = re.findall(r'<span class="badge pending">Antre</span>.*?<small>(.*?)</small>', page, re.DOTALL)
+        assert ages[0] == "terlama 5 jam 0 mnt", (who, query)
+
+
 def test_a_card_keeps_the_other_filters(browser: Be, many: dict[str, int]) -> None:
     page = browser("finance").get("/documents?gudang=GD-B&min=1&status=FAILED&before=999999").text
     links = {link.replace("&amp;", "&") for link in re.findall(r'<li><a[^>]*href="([^"]+)"', page)}

@@ -5,12 +5,15 @@ A new route is in these tests by being there.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from pathlib import Path
 
 import pytest
 from starlette.routing import Route
 
+from everest.pages import view
 from everest.pages.access import Permission, Role, RoleMapping
 from everest.pages.app import create_app
 from everest.pages.guard import GuardedRoute
@@ -135,6 +138,21 @@ def test_every_answer_closes_every_door(door: tuple[str, GuardedRoute], browser:
     assert answer.headers["referrer-policy"] == "same-origin"
     assert "no-store" in answer.headers["cache-control"] or door[1].path.startswith("/assets/")
     assert "Traceback" not in answer.text and "MySQLdb" not in answer.text
+
+
+@pytest.mark.parametrize(("who", "path"), [(None, "/documents"), ("stranger", "/documents"), (None, "/nothing")])
+def test_who_may_not_fetch_our_style_has_it_in_the_page_and_nothing_else_inline(
+    browser: Be, who: str | None, path: str
+) -> None:
+    """Named by its hash: no other style and no script runs, and nothing is asked for that would be refused."""
+    answer = browser(who).get(path)
+    policy = answer.headers["content-security-policy"]
+    (style,) = re.findall(r"<style>(.*?)</style>", answer.text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}';" in policy
+    assert "default-src 'none'" in policy and "unsafe" not in policy and "frame-ancestors 'self'" in policy
+    assert "/assets/" not in answer.text and "<script" not in answer.text
+    assert browser(who).get(f"/assets/{view.asset_version()}/style.css").status_code in (401, 403)
 
 
 def test_an_error_of_ours_is_a_number_to_the_browser_and_a_trace_in_the_log(

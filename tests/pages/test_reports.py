@@ -18,12 +18,14 @@ from bench.pages import counted_statements
 from everest import reversal
 from everest.opname.workflow import REVERSE_OPNAME
 from everest.pages.drill_down import CHARTED
+from everest.pages.reports import BARS
 from everest.reports import REPORTS
 from everest.settings import MysqlUrl
 from tests import builders
 from tests.builders import Line
 from tests.integration.opname.walk import Walker
 from tests.pages.conftest import Be, Browser
+from tests.pages.tables import amount, table
 
 FEW = 12
 """Statements of one report page, however many documents it shows."""
@@ -59,31 +61,6 @@ def books(database: MysqlUrl, connection: Any) -> Iterator[Walker]:
     yield walker
     walker.close()
     backwards.close()
-
-
-def amount(text: str) -> Decimal:
-    return Decimal(text.replace("Rp", "").replace("\u00a0", "").replace(" ", "").replace(".", "").replace(",", "."))
-
-
-def cells(page: str, part: str) -> list[list[str]]:
-    body = re.search(rf"<{part}>(.*?)</{part}>", page, re.DOTALL)
-    rows = re.findall(r"<tr>(.*?)</tr>", body[1], re.DOTALL) if body else []
-    return [
-        [
-            html.unescape(re.sub(r"<[^>]*>", "", cell))
-            for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row, re.DOTALL)
-        ]
-        for row in rows
-    ]
-
-
-def table(page: str) -> tuple[list[dict[str, str]], dict[str, str]]:
-    """The rows and the totals by heading."""
-    (head,) = cells(page, "thead")
-    totals = cells(page, "tfoot")
-    return [dict(zip(head, row, strict=True)) for row in cells(page, "tbody")], dict(
-        zip(head, totals[0], strict=True) if totals else {}
-    )
 
 
 @pytest.mark.parametrize(
@@ -259,3 +236,22 @@ def test_a_report_of_many_documents_asks_the_database_a_few_times(
 
 SESSION_STATEMENTS = 8
 """A connection of the pages is opened twice per page, each set up by a few statements."""
+
+
+def test_the_report_by_item_has_the_largest_first_and_draws_those(
+    browser: Be, database: MysqlUrl, connection: Any
+) -> None:
+    """Surplus and shortage of an item together say how large it is; the table has all of them, the chart the first."""
+    walker = Walker(database)
+    counted = {f"BRG-{n:02d}": (n % 2 == 0, Decimal(n * 7 % 16 + 1)) for n in range(1, BARS + 4)}
+    lines = [Line(code, "50", "51" if up else "49", f"{worth}.25") for code, (up, worth) in counted.items()]
+    document = builders.document(connection, lines, nomer_nota="SO-BANYAK")
+    assert walker.post(document.shadow_id) == "COMPLETED"
+    walker.close()
+    largest = sorted(counted, key=lambda code: counted[code][1], reverse=True)
+    page = browser("analyst").get("/reports?report=item&since=").text
+    rows, _ = table(page)
+    assert [row["Kode barang"] for row in rows] == largest
+    bars = [(html.unescape(label), amount(told)) for _, label, told in BAR.findall(page)]
+    drawn = [(code, (counted[code][1] + Decimal("0.25")) * (1 if counted[code][0] else -1)) for code in largest[:BARS]]
+    assert sorted(bars) == sorted(drawn)

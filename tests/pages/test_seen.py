@@ -7,26 +7,19 @@ that has a route but no address here is missed. `make pictures` keeps what the b
 from __future__ import annotations
 
 import json
-import os
-import re
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from fastapi import FastAPI
-from playwright.sync_api import Page
 
 from closing_example.workflow import MONTHLY_CLOSING
 from everest import bootstrap, reversal
 from everest.audit.run import _kept
 from everest.opname.workflow import REVERSE_OPNAME
-from everest.pages import documents, view
+from everest.pages import documents
 from everest.pages.guard import GuardedRoute
 from everest.settings import MysqlUrl
 from everest.words import say
@@ -40,6 +33,7 @@ from tests.builders import Line
 from tests.integration.opname.walk import Walker
 from tests.pages.chromium import Open, address, chromium, open_as
 from tests.pages.conftest import Be
+from tests.pages.eyes import PHONE, draw, looks, serious
 from tests.pages.forms import SOUND
 from tests.pages.posted import csv_rows
 from tests.pages.standing import audited, failed
@@ -47,22 +41,9 @@ from tests.workflow.world import MysqlWorld, gives
 
 __all__ = ["address", "chromium", "open_as"]
 
-PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 LONG = "SO-" + "PANJANG-" * 10
 NOT_PAGES = ("/reports/document", "/", "/assets/{version}/{name}", "/documents/of/{transaksi_id}")
 """Redirects, and files."""
-AXE = {"resultTypes": ["violations"]}
-ENGLISH = re.compile(
-    r"\b(?:the|is|are|was|were|has|have|not|no|and|or|of|with|than|this|that|which|only|step|steps|failed|waiting|running"
-    r"|active|standby|missing|unknown|paused|completed|approval|decision|input|allows|asked|cannot|by|from)\b"
-)
-"""Words that no Indonesian sentence has. Names (of steps, columns, workflows) are in code, or longer than one word."""
-OURS = """() => [...document.querySelectorAll("body *")].filter(
-    (one) => one.checkVisibility() && !one.closest("[lang=en], code, pre, option") ).flatMap(
-    (one) => [...one.childNodes].filter((node) => node.nodeType === 3).map((node) => node.data)).join("\\n")"""
-"""What a page shows in words of its own."""
-PICTURES = os.environ.get("EVEREST_PICTURES")
-"""A folder for a picture of every page in both languages, at a desk and on a phone; none by default."""
 
 
 @pytest.fixture
@@ -164,15 +145,6 @@ def sick() -> Vitals:
     return found
 
 
-def serious(page: Page) -> list[Any]:
-    found = Axe().run(page, options=AXE).response["violations"]
-    return [
-        (one["id"], [node["html"][:160] for node in one["nodes"][:3]])
-        for one in found
-        if one["impact"] in ("serious", "critical")
-    ]
-
-
 def test_no_page_bars_anybody_and_each_fits_a_phone(open_as: Open, app: FastAPI, paths: list[str]) -> None:
     """Indonesian at a desk in light colours, English on a phone in dark ones."""
     assert missed(app, paths) == []
@@ -180,8 +152,7 @@ def test_no_page_bars_anybody_and_each_fits_a_phone(open_as: Open, app: FastAPI,
     with open_as("finance") as page:
         for path in paths:
             page.goto(path)
-            if PICTURES:
-                draw(page, path, Path(PICTURES))
+            draw(page, path)
             for label, found in looks(page):
                 if found:
                     wrong[f"{path} {label}"] = found
@@ -199,35 +170,6 @@ def missed(app: FastAPI, paths: list[str]) -> list[str]:
         and not route.path.endswith((".{form}", ".csv"))
         and not any(route.path_regex.fullmatch(path) for path in bare)
     ]
-
-
-def draw(page: Page, path: str, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    name = re.sub(r"[^a-z0-9-]+", "_", path.lower().strip("/"))
-    sizes = (("desk", "light", DESK), ("phone", "dark", PHONE))
-    for language, (size_name, theme, size) in product(("id", "en"), sizes):
-        show(page, language, theme, size)
-        page.screenshot(path=folder / f"{name}.{language}.{size_name}.png", full_page=True)
-
-
-def show(page: Page, language: str, theme: Any, size: Any) -> None:
-    # Of the whole site: at the page's own address it would be a second one, for the pages below that address.
-    root = page.evaluate("location.origin")
-    page.context.add_cookies([{"name": view.LANGUAGE_COOKIE, "value": language, "url": root}])
-    page.set_viewport_size(size)
-    page.emulate_media(color_scheme=theme)
-    page.reload()
-    assert page.locator("html").get_attribute("lang") == language
-
-
-def looks(page: Page) -> Iterator[tuple[str, Any]]:
-    """Two times through axe, which is what takes the time: between them every colour, language and layout was seen."""
-    for language, theme, size in (("id", "light", DESK), ("en", "dark", PHONE)):
-        show(page, language, theme, size)
-        yield theme, serious(page)
-        if language == "id":
-            yield "English", ENGLISH.findall(page.evaluate(OURS))
-        yield "too wide", page.evaluate("document.documentElement.scrollWidth > innerWidth ? [innerWidth] : []")
 
 
 def test_what_is_shown_after_a_form_bars_nobody_either(open_as: Open, paths: list[str], connection: Any) -> None:

@@ -4,7 +4,7 @@ not an error."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 import httpx
@@ -18,20 +18,29 @@ TIMEOUT_SECONDS = 2.0
 """A page waits no longer for a number that only informs."""
 
 
+Trouble = Literal["unknown", "silent", "refused", "absent"]
+"""Why there are no numbers: nobody said where the API is, it does not answer, it does not let us in, or it knows no
+such queue."""
+
+
 @dataclass(frozen=True)
 class Queues:
     """Messages as of a few seconds ago. ready: waiting for a consumer, held: being worked on. None: not told."""
 
-    ready: int | None
-    held: int | None
-    consumers: int | None
-    letters: int | None
+    ready: int | None = None
+    held: int | None = None
+    consumers: int | None = None
+    letters: int | None = None
+    trouble: Trouble | None = None
 
 
-def look(where: Broker | None) -> Queues | None:
-    """None when nobody said where the API is, or it does not answer."""
+_TROUBLES: dict[int, Trouble] = {401: "refused", 403: "refused", 404: "absent"}
+
+
+def look(where: Broker | None) -> Queues:
+    """Never an error: what is wrong is said in `trouble`."""
     if where is None:
-        return None
+        return Queues(trouble="unknown")
     try:
         address, verify = tls.http(where.url)
         with httpx.Client(
@@ -42,8 +51,10 @@ def look(where: Broker | None) -> Queues | None:
             verify=verify,
         ) as client:
             jobs, letters = _queue(client, where.vhost, JOBS), _queue(client, where.vhost, LETTERS)
+    except httpx.HTTPStatusError as error:
+        return Queues(trouble=_TROUBLES.get(error.response.status_code, "silent"))
     except (httpx.HTTPError, OSError, ValueError):  # OSError: a file of its ssl_ parameters is gone
-        return None
+        return Queues(trouble="silent")
     return Queues(
         ready=jobs.get("messages_ready"),
         held=jobs.get("messages_unacknowledged"),

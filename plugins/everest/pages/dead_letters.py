@@ -67,7 +67,7 @@ def dead_letters(request: Request) -> Response:
         more_broken=broken[PAGE - 1]["id"] if len(broken) > PAGE else None,
         broken_skipped=after > 0,
         broken_total=broken_total,
-        in_queue=queue.letters if queue else None,
+        in_queue=queue.letters,
         query=request.query_params,
     )
 

@@ -61,6 +61,10 @@ def documents(request: Request) -> Response:
             rows = [
                 {**row, "n": row["n"] - others.get(row["worker_status"], 0)} for row in QUERIES.count_by_status(tx.conn)
             ]
+            untouched = QUERIES.oldest_untouched(tx.conn)
+            for row in rows:
+                if row["worker_status"] == "PENDING" and untouched is not None:
+                    row["oldest_at"] = min(row["oldest_at"] or untouched, untouched)
             stuck = QUERIES.count_stuck(tx.conn, stuck_before=stuck_before)
         found = []
         if rows:  # nothing is not looked for a second time

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request
@@ -13,7 +14,7 @@ from starlette.responses import Response
 
 from everest.audit.finding import kept
 from everest.audit.invariants import BY_KEY
-from everest.pages import broker, store, telling, view
+from everest.pages import broker, formats, store, telling, view
 from everest.pages.access import Permission
 from everest.pages.broker import Queues
 from everest.pages.dead_letters import QUERIES
@@ -47,6 +48,11 @@ class Check:
     values: dict[str, Any]
     told: tuple[tuple[str, Any], ...] = ()
 
+    @property
+    def shown(self) -> dict[str, str]:
+        """The values as a person reads them."""
+        return {name: one if isinstance(one, str) else formats.whole(one) for name, one in self.values.items()}
+
 
 @router.get("/health")
 @needs(Permission.READ)
@@ -71,9 +77,10 @@ def health(request: Request) -> Response:
         one["told"] = kept(one["finding_key"], one["pesan"], telling.decoded(one["detail"]))
     for beat in beats:
         beat["facts"] = json.loads(beat["detail"] or "{}")
+        beat["is_lost"] = _is_lost(beat)
     checks = [
         *(_process(name, beats) for name in PROCESSES),
-        *_queue(queues, settings.broker is not None),
+        _queue(queues),
         _outbox(due, now),
         Check("stuck", "bad" if stuck else "good", {"n": stuck}),
         Check("letters", "unsure" if letters else "good", {"n": letters}),
@@ -97,15 +104,16 @@ def health(request: Request) -> Response:
     )
 
 
+def _is_lost(beat: dict[str, Any]) -> bool:
+    """Nobody has seen it for too long, and it did not say that it stops. A heartbeat that is still to come is no sign
+    of life: a clock that was ahead left it, and nobody has written since."""
+    return bool(abs(beat["now"] - beat["seen_at"]) >= LATE_BEAT and beat["facts"].get("state") != "stopped")
+
+
 def _process(name: str, beats: list[dict[str, Any]]) -> Check:
-    """At least one of them is there and ready. A heartbeat that is still to come is no sign of life: a clock that was
-    ahead left it, and nobody has written since."""
+    """At least one of them is there and ready."""
     alive = [
-        one
-        for one in beats
-        if one["name"] == name
-        and abs(one["now"] - one["seen_at"]) < LATE_BEAT
-        and one["facts"].get("state") != "stopped"
+        one for one in beats if one["name"] == name and not one["is_lost"] and one["facts"].get("state") != "stopped"
     ]
     if not alive:
         return Check(name, "bad", {"n": 0})
@@ -119,12 +127,13 @@ def _process(name: str, beats: list[dict[str, Any]]) -> Check:
     return Check(name, "good" if is_ready else "bad", {"n": len(alive)}, () if is_ready else reasons[:5])
 
 
-def _queue(queues: Queues | None, is_known: bool) -> Iterator[Check]:
-    if queues is None:
-        yield Check("broker" if is_known else "broker_unknown", "bad" if is_known else "unsure", {})
-        return
-    values = {"ready": queues.ready or 0, "held": queues.held or 0, "consumers": queues.consumers or 0}
-    yield Check("queue", "good" if queues.consumers else "bad", values)
+def _queue(queues: Queues) -> Check:
+    """A number that the API did not tell, as it does right after the broker's start, is none, and not 0."""
+    if queues.trouble is not None:
+        is_bad = queues.trouble in ("silent", "absent")
+        return Check(f"broker_{queues.trouble}", "bad" if is_bad else "unsure", {})
+    values = {"ready": queues.ready, "held": queues.held, "consumers": queues.consumers}
+    return Check("queue", "good" if queues.consumers else "unsure" if queues.consumers is None else "bad", values)
 
 
 def _outbox(due: dict[str, Any], now: datetime) -> Check:
@@ -135,7 +144,9 @@ def _outbox(due: dict[str, Any], now: datetime) -> Check:
 def _failures(ended: dict[str, int]) -> Check:
     failed, all_of_them = ended.get("FAILED", 0), sum(ended.values())
     is_much = failed >= MANY_FAILURES and failed * 100 > MANY_FAILURES * all_of_them
-    return Check("failures", "unsure" if is_much else "good", {"failed": failed, "all": all_of_them})
+    rate = (Decimal(100) * failed / all_of_them).quantize(Decimal("0.01")) if all_of_them else None
+    values = {"failed": failed, "all": all_of_them, "percent": formats.percent(rate)}
+    return Check("failures", "unsure" if is_much else "good", values)
 
 
 def _audit(audits: list[dict[str, Any]], standing: int, now: datetime, language: str) -> Check:

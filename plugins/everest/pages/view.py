@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -11,6 +12,7 @@ from urllib.parse import quote, urlencode
 
 from fastapi import Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from everest.pages import formats, telling, tokens, words
@@ -27,7 +29,8 @@ NOTICE = "done"
 
 
 def page(request: Request, template: str, status: int = 200, **values: Any) -> Response:
-    """A whole page for whoever the guard let in (or nobody, on a page about a problem)."""
+    """A whole page for whoever the guard let in (or nobody, on a page about a problem). Who may not fetch our style, as
+    everything of ours asks for a login, gets it inside the page; there is nothing then that a script would do."""
     language = language_of(request)
     who: Person | None = getattr(request.state, "person", None)
     base = base_of(request)
@@ -52,6 +55,7 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> R
 
     units = {name: t(f"unit.{name}") for name in ("second", "minute", "hour", "day")}
     settings = request.app.state.settings
+    is_bare = who is None or not who.may(Permission.ENTER)
     html = (
         environment()
         .get_template(template)
@@ -68,6 +72,7 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> R
             menu=[(key, path) for key, path, asks in PAGES if who is not None and who.may(asks)],
             airflow=base.removesuffix(PREFIX),
             assets=asset_version(),
+            style=style() if is_bare else None,
             token=tokens.sign(settings.secret, who) if who else "",
             now=datetime.now(UTC),
             age=lambda span: formats.age(span, units),
@@ -79,7 +84,7 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> R
         )
     )
     answer = HTMLResponse(html, status)
-    close_doors(answer)
+    close_doors(answer, style_hash() if is_bare else "'self'")
     if request.query_params.get("lang") in words.LANGUAGES:
         answer.set_cookie(
             LANGUAGE_COOKIE, language, max_age=365 * 86400, path=base or "/", samesite="lax", httponly=True
@@ -142,10 +147,22 @@ def asset_version() -> str:
     return digest.hexdigest()[:12]
 
 
-def close_doors(answer: Response) -> Response:
-    """Nothing from elsewhere, nothing inline, no frame but Airflow's."""
+@lru_cache(maxsize=1)
+def style() -> Markup:
+    """The style of all pages, as an element of a page holds it."""
+    return Markup((HERE / "static" / "style.css").read_text(encoding="utf-8"))  # our own file  # nosec B704
+
+
+@lru_cache(maxsize=1)
+def style_hash() -> str:
+    """What a Content-Security-Policy calls exactly that style, and no other."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(style().encode()).digest()).decode()}'"
+
+
+def close_doors(answer: Response, styles: str = "'self'") -> Response:
+    """Nothing from elsewhere, nothing inline but a style of ours that is named by its hash, no frame but Airflow's."""
     answer.headers["Content-Security-Policy"] = (
-        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self';"
+        f"default-src 'none'; style-src {styles}; script-src 'self'; img-src 'self' data:; connect-src 'self';"
         " form-action 'self'; frame-ancestors 'self'; base-uri 'none'"
     )
     answer.headers["X-Content-Type-Options"] = "nosniff"

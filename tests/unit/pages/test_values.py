@@ -19,7 +19,7 @@ import pytest
 from everest import bootstrap, preview
 from everest.intake import files, header
 from everest.opname import amounts
-from everest.pages import document_tabs, drafts, health, navigation, submit, view, words
+from everest.pages import broker, document_tabs, drafts, health, navigation, submit, view, words
 from everest.reports.catalogue import REPORTS
 from everest.reports.shape import Filters
 from everest.store import workflow_views
@@ -93,7 +93,7 @@ def item_statuses() -> set[str]:
 
 
 def checks() -> set[str]:
-    keys = said(PAGES, ("Check",), 0) | set(health.PROCESSES) | {"broker", "broker_unknown"}
+    keys = said(PAGES, ("Check",), 0) | set(health.PROCESSES) | {f"broker_{one}" for one in get_args(broker.Trouble)}
     return {f"{key}{part}" for key in keys for part in ("", "_is", "_do")}
 
 
@@ -114,7 +114,7 @@ VALUES = {
     "action": actions(),
     "outcome": checked("ck_posting_attempts_outcome"),
     "audit": checked("ck_audit_runs_outcome") - {"RUNNING"},  # the page shows the newest that ended
-    "heartbeat": {vitals.STARTING, vitals.ACTIVE, vitals.STANDBY} | said(MODULES, ("know",), None, "state"),
+    "heartbeat": {vitals.STARTING, vitals.ACTIVE, vitals.STANDBY} | said(MODULES, ("know",), None, "state") | {"lost"},
     "wait": set(get_args(SignalKind)) | said(MODULES, ("begin",), 3) | {"workflows", "child", "delay", "signals"},
     "compensation": {"pending", "running", "done", "failed"},
     "budget": {*workflow_views._BUDGETS, "state_bytes"},
@@ -171,7 +171,7 @@ def test_the_values_are_found_where_they_are_made() -> None:
     assert {"submit", "rerun", "authorise", "approve", "reverse", "replace", "drop", "purge"} <= VALUES["action"]
     assert {"started", "failed", "answered", "rejected", "woken", "signal"} <= VALUES["event"]
     assert {"post_jurnal", "reverse_posting", "warehouse_head_approves", "number_report"} <= VALUES["step"]
-    assert {"starting", "active", "standby", "stopped"} == VALUES["heartbeat"]
+    assert {"starting", "active", "standby", "stopped", "lost"} == VALUES["heartbeat"]
     assert {"succeeded", "pending", "skipped"} <= VALUES["part"]
     assert {"kept", "rerun", "paused", "approved"} <= VALUES["done"]
     assert {"login", "role", "token", "missing", "size"} <= VALUES["problem"]
