@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, TypeVar
+from types import FrameType
+from typing import TypeVar
 
 from everest.errors import HandlerHangs
 
@@ -74,7 +75,7 @@ def call(what: str, handler: Callable[[], T]) -> T:
     alarm = _Alarm()
     try:
         with alarm.rings_after(seconds):
-            outcome = handler()
+            outcome = alarm.interrupts(handler)
     except (SystemExit, KeyboardInterrupt):
         raise
     except BaseException as error:
@@ -92,12 +93,16 @@ def _hung(what: str, seconds: float, patience: _Patience) -> HandlerHangs:
 
 
 class _Alarm:
-    """Raises _Over in the middle of what takes too long. The driver may turn that into an error of its own, so who asks
-    looks at `has_rung`."""
+    """Raises _Over in the middle of what takes too long, and nowhere else: a signal comes between any two bytecodes, and
+    in the middle of `rings_after` it would leave the timer running. The driver may turn _Over into an error of its own,
+    so who asks looks at `has_rung`."""
 
     def __init__(self) -> None:
         self.has_rung = False
-        self._is_armed = False
+
+    def interrupts(self, handler: Callable[[], T]) -> T:
+        """What the alarm may end: this call, and whatever it calls."""
+        return handler()
 
     @contextmanager
     def rings_after(self, seconds: float) -> Iterator[None]:
@@ -105,18 +110,18 @@ class _Alarm:
         began = time.monotonic()
         ring_before = signal.signal(signal.SIGALRM, self._ring)
         left, interval = signal.getitimer(signal.ITIMER_REAL)
-        self._is_armed = True
         try:
             signal.setitimer(signal.ITIMER_REAL, seconds, RING_AGAIN_S)
             yield
         finally:
-            self._is_armed = False
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, ring_before)
             if left:
                 signal.setitimer(signal.ITIMER_REAL, max(0.001, left - (time.monotonic() - began)), interval)
 
-    def _ring(self, signum: int, frame: Any) -> None:
-        if self._is_armed:
-            self.has_rung = True
-            raise _Over
+    def _ring(self, _signum: int, frame: FrameType | None) -> None:
+        while frame is not None:
+            if frame.f_code is _Alarm.interrupts.__code__ and frame.f_locals.get("self") is self:
+                self.has_rung = True
+                raise _Over
+            frame = frame.f_back
