@@ -65,6 +65,8 @@ class AirflowApi:
         self._login = {"username": user, "password": password}
         self._token: str | None = None
         self._lock = threading.Lock()
+        self._logins = 0
+        self._refusal: AirflowUnavailable | None = None
 
     def close(self) -> None:
         self._client.close()
@@ -142,16 +144,33 @@ class AirflowApi:
             raise AirflowDown(f"Airflow did not answer {method} {path}: {tls.said(error, SETTING)}") from error
 
     def _current_token(self, instead_of: str | None = None) -> str:
-        """The shared token; a new one when there is none yet or a 401 has just refused `instead_of`."""
+        """The shared token; a new one when there is none yet or a 401 has just refused `instead_of`.
+
+        Whoever waited while another thread failed to get one fails with it: if each tried for itself, one after
+        another, a dozen workers at a silent server would wait longer than the broker waits for their heartbeats.
+        """
+        logins = self._logins
         with self._lock:
-            if self._token is None or self._token == instead_of:
-                self._token = None
-                answer = self._send("POST", "/auth/token", self._login, None, None)
-                if answer.status_code not in (200, 201):
-                    user = self._login["username"]
-                    raise AirflowDown(f"Airflow refused the login of {user!r}: {answer.status_code}")
-                self._token = str(_json(answer).get("access_token"))
+            if self._token is not None and self._token != instead_of:
+                return self._token
+            if self._logins != logins and self._refusal is not None:
+                raise type(self._refusal)(self._refusal.message)
+            self._token = self._refusal = None
+            try:
+                self._token = self._new_token()
+            except AirflowUnavailable as refusal:
+                self._refusal = refusal
+                raise
+            finally:
+                self._logins += 1
             return self._token
+
+    def _new_token(self) -> str:
+        answer = self._send("POST", "/auth/token", self._login, None, None)
+        if answer.status_code not in (200, 201):
+            user = self._login["username"]
+            raise AirflowDown(f"Airflow refused the login of {user!r}: {answer.status_code}")
+        return str(_json(answer).get("access_token"))
 
 
 def run_link(dag_id: str, run_id: str) -> str:

@@ -1,4 +1,5 @@
-"""All errors of the consumer: one shallow tree. `retryable` = the same call may succeed later, unchanged."""
+"""All errors of the consumer: one shallow tree. `retryable` = the same call may succeed later, unchanged. And what is
+to be said of the errors of libraries."""
 
 from __future__ import annotations
 
@@ -83,3 +84,43 @@ class RerunRefused(IngestError):
     def __init__(self, message: Reason, status: str | None = None) -> None:
         super().__init__(message)
         self.status = status
+
+
+def causes(error: BaseException) -> list[BaseException]:
+    """The error and all that is behind it, from the outside in: what it was raised from, or keeps among its values."""
+    seen: list[BaseException] = []
+    todo: list[BaseException] = [error]
+    while todo:
+        one = todo.pop(0)
+        if any(one is known for known in seen):
+            continue
+        seen.append(one)
+        wrapped = getattr(one, "exception", None)
+        inner = [*one.args, *getattr(one, "exceptions", ()), wrapped, one.__cause__, one.__context__]
+        todo += [found for found in inner if isinstance(found, BaseException)]
+    return seen
+
+
+def reason(error: BaseException) -> str:
+    """Why, in one line: some libraries hand on the cause and say nothing themselves."""
+    return _of_the_system(error) or _with_kind(error, _words(error))
+
+
+def named(error: BaseException) -> str:
+    """The kind of error with its own words, or the reason where it has none."""
+    own = str(error).strip()
+    return f"{type(error).__name__} {own}" if own else _with_kind(error, _of_the_system(error) or _words(error))
+
+
+def _of_the_system(error: BaseException) -> str | None:
+    found = (one.strerror for one in reversed(causes(error)) if isinstance(one, OSError))
+    return next((words for words in found if words), None)
+
+
+def _words(error: BaseException) -> str:
+    said = next((str(one) for one in causes(error) if str(one).strip()), "")
+    return said or (type(error).__doc__ or "").partition("\n")[0]
+
+
+def _with_kind(error: BaseException, words: str) -> str:
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__

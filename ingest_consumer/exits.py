@@ -17,7 +17,16 @@ from urllib.parse import urlsplit
 
 import click
 
-from ingest_consumer.errors import IngestError, LetterMissing, RerunRefused, ServerDown, SettingsError, TopologyError
+from ingest_consumer.errors import (
+    IngestError,
+    LetterMissing,
+    RerunRefused,
+    ServerDown,
+    SettingsError,
+    TopologyError,
+    named,
+    reason,
+)
 
 DONE, FAILED, USAGE, NOT_POSSIBLE, NOT_FOUND, NOT_READY = range(6)
 INTERRUPTED = 130
@@ -59,7 +68,7 @@ def server_down(
 ) -> str:
     """What to say when a server does not answer. url: named without its password; server: what people call it; said:
     what the log would say, with what to look at in the settings."""
-    hint = said.removeprefix(f"{type(error).__name__} {error}".rstrip())
+    hint = said.removeprefix(named(error))
     parts = urlsplit(url)
     where = f" at {parts.hostname}:{parts.port}" if parts.hostname and parts.port else ""
     return f"the {server}{where} cannot be reached or used ({reason(error)}{hint}); {advice(parts.hostname, env)}"
@@ -75,25 +84,6 @@ def advice(host: str | None, env: Mapping[str, str] = os.environ) -> str:
         f"`make status`{where} says whether the local stack runs, `make up` starts it;"
         " if it has other ports or passwords by now, `source .local/stack.env` again"
     )
-
-
-def reason(error: BaseException) -> str:
-    """Why, in one line: some libraries hand on the cause and say nothing themselves."""
-    seen: list[BaseException] = []
-    todo: list[BaseException] = [error]
-    while todo:
-        one = todo.pop(0)
-        if any(one is known for known in seen):
-            continue
-        seen.append(one)
-        wrapped = getattr(one, "exception", None)
-        inner = [*one.args, *getattr(one, "exceptions", ()), wrapped, one.__cause__, one.__context__]
-        todo += [found for found in inner if isinstance(found, BaseException)]
-    for one in reversed(seen):
-        if isinstance(one, OSError) and one.strerror:
-            return one.strerror
-    words = next((str(one) for one in seen if str(one).strip()), "")
-    return f"{type(error).__name__}: {words}" if words else type(error).__name__
 
 
 def run(command: click.Command, name: str) -> NoReturn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from datetime import timedelta
 
 from tenacity import RetryCallState, Retrying, wait_exponential, wait_random
@@ -12,6 +13,9 @@ from tenacity import RetryCallState, Retrying, wait_exponential, wait_random
 from ingest_consumer.vitals import Vitals
 
 COMPLAIN_EVERY_S = 60.0
+FORGOTTEN_AFTER_S = 600.0
+"""Trouble that was not said again for so long is over, without a word: there is one kind for each job in trouble, and a
+process lives for months."""
 
 
 class Backoff:
@@ -33,7 +37,14 @@ class Backoff:
 class Complaints:
     """Says the same kind of trouble once a minute, and once more when it is over; `vitals` hears of it each time."""
 
-    def __init__(self, log: logging.Logger, who: str, vitals: Vitals | None = None) -> None:
+    def __init__(
+        self,
+        log: logging.Logger,
+        who: str,
+        vitals: Vitals | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
         self._log = log
         self._who = who
         self._vitals = vitals
@@ -42,8 +53,9 @@ class Complaints:
     def say(self, kind: str, text: str, level: int = logging.WARNING) -> None:
         if self._vitals is not None:
             self._vitals.trouble(self._who, kind, text)
-        now = time.monotonic()
+        now = self._clock()
         if now - self._said.get(kind, -COMPLAIN_EVERY_S) >= COMPLAIN_EVERY_S:
+            self._said = {one: at for one, at in self._said.items() if now - at < FORGOTTEN_AFTER_S}
             self._said[kind] = now
             self._log.log(level, "%s: %s", self._who, text)
 

@@ -11,10 +11,13 @@ ssl_verify=0 says that they are not. A server that offers no TLS is refused.
 
 from __future__ import annotations
 
+import errno
+import socket
 import ssl
-from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from ingest_consumer.errors import causes, named
 
 PARAMETERS = ("ssl_ca", "ssl_cert", "ssl_key", "ssl_verify")
 
@@ -67,11 +70,10 @@ def http(url: str) -> tuple[str, ssl.SSLContext | bool]:
 
 
 def said(error: BaseException, setting: str) -> str:
-    """An error of a connection in words for a log; where its cause is TLS, also what to look at in `setting`, which
-    names the URL. Asking again is right all the same: a certificate may be renewed meanwhile."""
-    words = f"{type(error).__name__} {error}".rstrip()
-    advice = next((text for one in _causes(error) if (text := _advice(one, setting))), None)
-    return words if advice is None else f"{words}; {advice}"
+    """An error of a connection in words for a log; where its cause is TLS, or nobody listens, also what to look at in
+    `setting`, which names the URL. Asking again is right all the same: a certificate may be renewed meanwhile."""
+    advice = next((text for one in causes(error) if (text := _advice(one, setting))), None)
+    return named(error) if advice is None else f"{named(error)}; {advice}"
 
 
 _EXPIRED, _NOT_YET, _OTHER_HOST, _OTHER_ADDRESS = 10, 9, 62, 64
@@ -86,7 +88,14 @@ _NO_TLS_THERE = (
 )
 
 
+_UNREACHABLE = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH})
+
+
 def _advice(error: BaseException, setting: str) -> str | None:
+    if isinstance(error, ConnectionRefusedError):
+        return f"nobody listens there: is the server of {setting} started, and is that its port?"
+    if isinstance(error, socket.gaierror) or (isinstance(error, OSError) and error.errno in _UNREACHABLE):
+        return f"no way leads there: is the host in {setting} right?"
     if isinstance(error, ssl.SSLCertVerificationError):
         if error.verify_code in (_OTHER_HOST, _OTHER_ADDRESS):
             return f"{setting} must name the server as its certificate does"
@@ -99,11 +108,3 @@ def _advice(error: BaseException, setting: str) -> str | None:
         if "ALERT" in error.reason:
             return f"the server of {setting} did not accept us: it may want a certificate of ours, ssl_cert and ssl_key"
     return None
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error, what it was raised from, and so on."""
-    one: BaseException | None = error
-    while one is not None:
-        yield one
-        one = one.__cause__ or one.__context__

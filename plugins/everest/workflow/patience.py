@@ -93,9 +93,9 @@ def _hung(what: str, seconds: float, patience: _Patience) -> HandlerHangs:
 
 
 class _Alarm:
-    """Raises _Over in the middle of what takes too long, and nowhere else: a signal comes between any two bytecodes, and
-    in the middle of `rings_after` it would leave the timer running. The driver may turn _Over into an error of its own,
-    so who asks looks at `has_rung`."""
+    """Raises _Over in the middle of what takes too long, and nowhere else: a signal comes between any two bytecodes, in
+    `rings_after` as well, and there it would leave the timer running. The driver may turn _Over into an error of its
+    own, so who asks looks at `has_rung`."""
 
     def __init__(self) -> None:
         self.has_rung = False

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 
 from ingest_consumer.airflow_api import NOTE_MAX, AirflowApi, DagRun, DagState, Triggered
-from ingest_consumer.errors import AirflowRefused, AirflowUnavailable
+from ingest_consumer.errors import AirflowDown, AirflowRefused, AirflowUnavailable
 from tests.fake_airflow import PASSWORD, USER, FakeAirflow
+from tests.queue_rig import until
 
 DAG, RUN = "opname_posting", "opname_posting__1001__7__1"
 
@@ -92,6 +96,38 @@ def test_a_token_that_expired_is_replaced_once_within_the_call(api: AirflowApi, 
     airflow.expire_tokens()
     assert api.dag_state(DAG) is DagState.READY
     assert airflow.count("token") == 2
+
+
+class CountedLock:
+    """Knows how many threads have come for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.comers = 0
+
+    def __enter__(self) -> None:
+        self.comers += 1
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def test_who_waits_for_a_login_that_fails_fails_with_it_and_the_next_call_tries_again(
+    airflow: FakeAirflow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One after another they would wait for a silent server, and the broker for their heartbeats."""
+    lock = CountedLock()
+    with closing(AirflowApi(airflow.url, USER, PASSWORD, 30)) as api, ThreadPoolExecutor(5) as workers:
+        monkeypatch.setattr(api, "_lock", lock)
+        airflow.script("token", "hang")
+        calls = [workers.submit(api.dag_state, DAG) for _ in range(5)]
+        until(lambda: lock.comers == len(calls), "all of them wait")
+        airflow.release.set()
+
+        assert {type(call.exception(60)) for call in calls} == {AirflowDown}
+        assert airflow.count("token") == 1
+        assert api.dag_state(DAG) is DagState.READY
 
 
 def test_a_wrong_login_is_trouble_that_never_shows_the_password(airflow: FakeAirflow) -> None:

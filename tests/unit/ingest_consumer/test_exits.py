@@ -93,7 +93,7 @@ def test_a_server_that_does_not_answer_is_named_with_the_reason_and_never_with_i
     assert str(AMQPConnectionError()) == "", "the library says nothing itself"
     words = exits.server_down("broker", "amqp://me:secret@10.0.0.7:5672/%2F", refused, env={})
     assert words.startswith("the broker at 10.0.0.7:5672 cannot be reached or used (Connection refused); try the same")
-    assert exits.reason(AMQPConnectionError()) == "AMQPConnectionError"
+    assert errors.reason(AMQPConnectionError()) == "AMQPConnectionError"
 
 
 def test_the_local_stack_is_named_where_its_settings_are_in_use_and_nowhere_else() -> None:

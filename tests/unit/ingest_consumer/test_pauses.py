@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from ingest_consumer.pauses import Backoff, Complaints
+from ingest_consumer.pauses import FORGOTTEN_AFTER_S, Backoff, Complaints
 
 
 def test_back_off_grows_to_its_bound_and_begins_anew_after_a_success() -> None:
@@ -35,3 +35,18 @@ def test_the_same_trouble_is_told_once_a_minute_and_its_end_once(caplog: pytest.
         "worker 1: database is down",
         "worker 1: broker is well again",
     ]
+
+
+def test_trouble_of_a_million_jobs_is_not_remembered_for_ever(caplog: pytest.LogCaptureFixture) -> None:
+    now = 0.0
+    complaints = Complaints(logging.getLogger("test"), "reconciler", clock=lambda: now)
+    with caplog.at_level(logging.INFO):
+        for job in range(1000):
+            now += 10
+            complaints.say(f"job {job}", "somebody holds it")
+        complaints.over("job 0")
+        complaints.over("job 999")
+
+    assert len(complaints._said) < FORGOTTEN_AFTER_S / 10
+    assert caplog.records[-1].message == "reconciler: job 999 is well again"
+    assert len(caplog.records) == 1001

@@ -1,4 +1,4 @@
-"""What a log says when TLS fails: which setting to look at, by the kind of failure."""
+"""What a log says when a connection fails: which setting to look at, by the kind of failure."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pymysql
 import pytest
+from pika.exceptions import AMQPConnectionError, ConnectionWrongStateError
 
 from everest.reconciler.management import Management, ManagementUnavailable
 from everest.store.database import MySQLdb, typed
 from ingest_consumer import broker, database
-from ingest_consumer.addresses import Login
+from ingest_consumer.addresses import Login, MysqlUrl
 from ingest_consumer.airflow_api import AirflowApi
 from ingest_consumer.errors import AirflowDown
 from tests.security.certificates import Authority, Files
@@ -75,9 +76,10 @@ def of_the_broker(port: int, ca: Path | None, host: str = "127.0.0.1") -> str:
     return broker.said(caught.value)
 
 
-def of_airflow(port: int, ca: Path, host: str = "127.0.0.1") -> str:
+def of_airflow(port: int, ca: Path | None, host: str = "127.0.0.1") -> str:
+    url = f"http://{host}:{port}" if ca is None else f"https://{host}:{port}?ssl_ca={ca}"
     with (
-        closing(AirflowApi(f"https://{host}:{port}?ssl_ca={ca}", "u", "p", PATIENCE_S)) as api,
+        closing(AirflowApi(url, "u", "p", PATIENCE_S)) as api,
         pytest.raises(AirflowDown) as caught,
     ):
         api.dag_state("d")
@@ -114,9 +116,45 @@ def test_a_server_that_wants_a_certificate_of_ours_is_told_from_one_that_is_away
         assert "a certificate of ours" in words
     assert "it may want TLS (amqps://)" in of_the_broker(port, None), "plain AMQP to a port that speaks TLS"
 
-    port = socket_that_is_closed()
-    for words in (of_the_broker(port, files.ca), of_airflow(port, files.ca)):
-        assert "EVEREST" not in words, "nobody listens: no word about certificates"
+    for words in (of_the_broker(socket_that_is_closed(), files.ca), of_airflow(socket_that_is_closed(), files.ca)):
+        assert "certificate" not in words, "nobody listens"
+        assert "ssl_" not in words
+
+
+def of_the_database(port: int, host: str = "127.0.0.1") -> str:
+    one = database.Database(MysqlUrl(host, port, "x", "x", "x"), timedelta(seconds=PATIENCE_S))
+    with pytest.raises(pymysql.OperationalError) as caught, one.transaction():
+        pass
+    return database.said(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "setting"),
+    [
+        (lambda port: of_the_broker(port, None), "EVEREST_AMQP_URL"),
+        (lambda port: of_airflow(port, None), "EVEREST_AIRFLOW_URL"),
+        (of_the_database, "EVEREST_MYSQL_URL"),
+    ],
+)
+def test_where_nobody_listens_it_is_said_so_and_what_to_look_at(said: Callable[[int], str], setting: str) -> None:
+    words = said(socket_that_is_closed())
+
+    assert "Connection refused" in words
+    assert words.endswith(f"nobody listens there: is the server of {setting} started, and is that its port?")
+
+
+def test_an_error_without_words_says_what_its_kind_means() -> None:
+    assert broker.said(ConnectionWrongStateError()) == (
+        "ConnectionWrongStateError: Connection is in wrong state for the requested operation."
+    )
+    assert broker.said(AMQPConnectionError()) == "AMQPConnectionError"
+
+
+def test_a_host_that_nobody_knows_is_a_matter_of_the_setting() -> None:
+    with pytest.raises(broker.BROKER_ERRORS) as caught:
+        broker.connect("amqp://x:x@no-such-host.invalid:5672/%2F", "test", 60)
+
+    assert broker.said(caught.value).endswith("no way leads there: is the host in EVEREST_AMQP_URL right?")
 
 
 def socket_that_is_closed() -> int:
