@@ -177,7 +177,8 @@ def seen(page: Page, root: str, look: Look, manner: eyes.Manner) -> list[Any]:
         page.locator(look.clicked).click()
     expect(page.locator(look.shown).first).to_be_visible()
     assert page.locator("html").get_attribute("lang") == manner[0]
-    return [*eyes.serious(page), *eyes.too_wide(page)]
+    foreign = eyes.ENGLISH.findall(page.evaluate(eyes.OURS)) if manner[0] == "id" else []
+    return [*eyes.serious(page), *eyes.too_wide(page), *foreign]
 
 
 def test_an_engineer_has_the_buttons_of_a_workflows_state_and_nobody_else_has_any(
