@@ -177,3 +177,57 @@ def rabbitmq(ca: Path, cert: Path, key: Path, *settings: str) -> Iterator[int]:
             running(as_user("rabbitmq", server), env, folder / "server.out", answers(port)),
         ):
             yield port
+
+
+@contextmanager
+def postgresql(ca: Path, cert: Path, key: Path) -> Iterator[int]:
+    """A PostgreSQL that lets nobody in without TLS, with Airflow's role and database; yields its port. The password is
+    `PASSWORD`."""
+    import psycopg2
+
+    with folder_for("postgres") as folder:
+        port, data = free_port(), folder / "data"
+        own = {"ca.pem": ca, "server.pem": cert, "server.key": key, "password": folder / "password.in"}
+        own["password"].write_text(PASSWORD + "\n")
+        for name, file in own.items():  # it refuses a key that others can read
+            shutil.copyfile(file, folder / name)
+            (folder / name).chmod(0o600)
+            if os.getuid() == 0:
+                shutil.chown(folder / name, "postgres")
+        tools = machine.require(machine.postgresql_bin(), "PostgreSQL")
+        make = [tools / "initdb", f"--pgdata={data}", "--username=airflow", f"--pwfile={folder / 'password'}"]
+        make += ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8"]
+        done = subprocess.run(as_user("postgres", make), cwd="/", capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            pytest.fail(f"PostgreSQL's data folder could not be made: {done.stderr[-800:]}")
+        (data / "pg_hba.conf").write_text("hostssl all all 127.0.0.1/32 scram-sha-256\n")
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "port": port,
+            "unix_socket_directories": "",
+            "ssl": "on",
+            "ssl_ca_file": folder / "ca.pem",
+            "ssl_cert_file": folder / "server.pem",
+            "ssl_key_file": folder / "server.key",
+            "fsync": "off",
+            "max_connections": 150,
+        }
+        words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        server = as_user("postgres", [tools / "postgres", "-D", data, *words])
+        login = {"host": "127.0.0.1", "port": port, "user": "airflow", "password": PASSWORD, "connect_timeout": 2}
+
+        def answers() -> bool:
+            try:
+                psycopg2.connect(dbname="postgres", sslmode="require", **login).close()
+            except psycopg2.OperationalError:
+                return False
+            return True
+
+        env = {"PATH": machine.SYSTEM_PATH, "LANG": "C.UTF-8", "TZ": "UTC"}
+        with running(server, env, folder / "log", answers):
+            connection = psycopg2.connect(dbname="postgres", sslmode="require", **login)
+            connection.autocommit = True  # CREATE DATABASE refuses to be part of a transaction
+            with connection.cursor() as cursor:
+                cursor.execute("CREATE DATABASE airflow")
+            connection.close()
+            yield port
