@@ -8,9 +8,10 @@ Found through PYTHONPATH (config/ is on it) or as $AIRFLOW_HOME/config.
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from contextlib import suppress
+
+from airflow.configuration import conf
 
 from everest.errors import EverestError
 
@@ -51,7 +52,7 @@ _FOR_TASKS = (
 # does not start.
 _WITH_SETTINGS = "everest.opname.workflow"
 # Components that fork: `airflow scheduler` (LocalExecutor), `airflow celery worker`, `airflow dag-processor`.
-_FORKS_TASKS = os.environ.get("AIRFLOW__CORE__EXECUTOR", "LocalExecutor") == "LocalExecutor"
+_FORKS_TASKS = conf.get("core", "executor") == "LocalExecutor"
 _PRELOADS = {"scheduler": _FOR_TASKS if _FORKS_TASKS else (), "celery": _FOR_TASKS, "dag-processor": _FOR_PARSING}
 
 _preloaded = _PRELOADS.get(sys.argv[1] if len(sys.argv) > 1 else "", ())

@@ -20,12 +20,16 @@ import yaml
 
 from everest.pages.settings import PageSettings
 from everest.reconciler.settings import ReconcilerSettings
+from everest.settings import Settings as Site
 from everest.settings import mysql_url
 from ingest_consumer.settings import Settings
 from stack import containers, manager
-from stack.accounts import AIRFLOW_LOGINS, IDENTITIES, Identity
+from stack.accounts import AIRFLOW_ADMIN, AIRFLOW_LOGINS, IDENTITIES, Identity
 from stack.broker_definitions import definitions
 from stack.credentials import Credentials
+from stack.programs import CONSUMER_WORKERS, PAGE_ROLES, PEOPLE
+from stack.roster import programs
+from stack.shape import Shape
 from tests.queue_rig import ROOT
 
 DOCKER = ROOT / "docker"
@@ -34,6 +38,7 @@ SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE.read_text(encoding=
 SECRETS: dict[str, dict[str, str]] = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["secrets"]
 ONCE = {"migrate", "airflow-migrate"}
 OF_AIRFLOW = sorted(name for name in SERVICES if name.startswith("airflow"))
+OF_CELERY = programs(Shape(executor="celery", workers=1))
 DOCKERFILES = sorted(DOCKER.glob("*.Dockerfile"))
 EXACT = re.compile(r":[0-9]+\.[0-9]+(\.[0-9]+)?(-[a-z]+)*$")
 
@@ -176,6 +181,47 @@ def test_there_are_two_of_what_stands_by_and_several_of_what_works_side_by_side(
     assert SERVICES["airflow-worker"]["deploy"]["replicas"] == "${EVEREST_WORKERS_COUNT:-2}"
     assert SERVICES["consumer"]["deploy"]["replicas"] == "${EVEREST_CONSUMERS:-2}"
     assert not [name for name, service in SERVICES.items() if "container_name" in service and "deploy" in service]
+
+
+@pytest.mark.parametrize("name", sorted({one.role for one in OF_CELERY} & set(SERVICES)))
+def test_who_is_asked_to_end_has_as_long_for_it_as_on_the_local_stack(name: str) -> None:
+    (there,) = {one.stop_seconds for one in OF_CELERY if one.role == name}
+    grace = str(SERVICES[name].get("stop_grace_period", "10s"))
+    seconds = int(grace[:-1]) * {"s": 1, "m": 60}[grace[-1]]
+    assert seconds >= there, f"{name} is killed after {grace}"
+
+
+def test_what_a_site_decides_is_what_a_program_does_without_being_told_and_stands_in_the_guide(made: Path) -> None:
+    for name in ("airflow-worker", "airflow-dag-processor", "airflow-api-server", "reconciler"):
+        assert Site.from_environment(environment(name, made)) == Site.from_environment({}), name
+    chosen = set(re.findall(r"\$\{(EVEREST_\w+)", COMPOSE.read_text(encoding="utf-8")))
+    rows = re.findall(r"^\| `EVEREST_.*", (DOCKER / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {name for row in rows for name in re.findall(r"`(EVEREST_\w+)`", row.split("|")[1])} == chosen
+
+
+def test_more_deliveries_are_in_hand_than_tasks_run_as_on_the_local_stack(made: Path) -> None:
+    def default(name: str) -> int:
+        (value,) = set(re.findall(rf"\$\{{{name}:-([0-9]+)\}}", COMPOSE.read_text(encoding="utf-8")))
+        return int(value)
+
+    assert default("EVEREST_CONSUMERS") * default("EVEREST_DELIVERIES_PER_CONSUMER") == CONSUMER_WORKERS
+    assert default("EVEREST_WORKERS_COUNT") * default("EVEREST_TASKS_PER_WORKER") == default("EVEREST_PARALLELISM")
+
+
+def test_the_database_may_have_its_buffer_pool_and_more() -> None:
+    size = {"m": 2**20, "g": 2**30}
+    pool = options((DOCKER / "mysql.cnf").read_text().replace("skip-name-resolve\n", ""))[
+        ("mysqld", "innodb-buffer-pool-size")
+    ].lower()
+    limit = SERVICES["mysql"]["mem_limit"]
+    assert int(limit[:-1]) * size[limit[-1]] >= 1.5 * int(pool[:-1]) * size[pool[-1]]
+
+
+def test_the_logins_and_who_they_are_on_the_pages_are_those_of_the_local_stack() -> None:
+    users = options((DOCKER / "airflow.cfg").read_text())[("core", "simple_auth_manager_users")]
+    there = {AIRFLOW_ADMIN: "admin", **PEOPLE, **AIRFLOW_LOGINS}
+    assert dict(one.split(":") for one in users.split(",")) == there
+    assert f":-{PAGE_ROLES}}}" in SERVICES["airflow-api-server"]["environment"]["EVEREST_PAGE_ROLES"]
 
 
 def test_a_worker_that_is_asked_to_stop_has_time_for_the_longest_step() -> None:

@@ -21,11 +21,28 @@ print("counted", summary.baris_selisih, summary.surplus)
 """
 
 
-def test_a_scheduler_has_imported_what_a_task_uses_first_and_has_counted_a_line(tmp_path: Path) -> None:
+CELERYS = """
+import sys
+sys.argv = ["airflow", "scheduler"]
+import airflow_local_settings
+
+print("loaded", [name for name in ("pandas", "everest.opname.steps", "airflow_warm") if name in sys.modules])
+"""
+
+
+def run(probe: str, home: Path) -> list[str]:
     path = f"{ROOT}:{ROOT / 'plugins'}:{ROOT / 'config'}"
-    environment = {"PYTHONPATH": path, "AIRFLOW_HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
-
-    done = subprocess.run([sys.executable, "-c", PROBE], env=environment, capture_output=True, text=True, check=False)
-
+    environment = {"PYTHONPATH": path, "AIRFLOW_HOME": str(home), "PATH": "/usr/bin:/bin", "HOME": str(home)}
+    done = subprocess.run([sys.executable, "-c", probe], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-2:] == ["missing []", "counted 1 3000.00"]
+    return done.stdout.splitlines()
+
+
+def test_a_scheduler_has_imported_what_a_task_uses_first_and_has_counted_a_line(tmp_path: Path) -> None:
+    assert run(PROBE, tmp_path)[-2:] == ["missing []", "counted 1 3000.00"]
+
+
+def test_a_scheduler_whose_tasks_run_on_celery_workers_carries_nothing_of_them(tmp_path: Path) -> None:
+    """As docker/airflow.cfg says it: in the file, not by the environment."""
+    (tmp_path / "airflow.cfg").write_text("[core]\nexecutor = CeleryExecutor\n")
+    assert run(CELERYS, tmp_path)[-1] == "loaded []"
