@@ -185,7 +185,7 @@ def _path(part: str) -> str:
 def _json(answer: httpx.Response) -> dict[str, Any]:
     try:
         value = answer.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
         raise AirflowUnavailable(f"Airflow's answer to {answer.request.url.path} is not JSON: is that address Airflow?")

@@ -8,9 +8,10 @@ at all, a state set on several tasks at once, counts as set by nobody.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
+
+from ingest_consumer.json_text import object_in
 
 OF_ONE_RUN = (
     "patch_dag_run",
@@ -65,8 +66,5 @@ def _dicts(value: Any) -> list[dict[str, Any]]:
 
 
 def _body(entry: dict[str, Any]) -> dict[str, Any]:
-    try:
-        body = json.loads(entry.get("extra") or "{}")
-    except (TypeError, ValueError):
-        return {}
-    return body if isinstance(body, dict) else {}
+    extra = entry.get("extra")
+    return object_in(extra) if isinstance(extra, str) else {}

@@ -12,6 +12,7 @@ from typing import Any
 
 from ingest_consumer import shadow
 from ingest_consumer.errors import Reason, RerunRefused
+from ingest_consumer.json_text import object_in
 from ingest_consumer.shadow import OPNAME_POSTING, Shadow
 
 CANCELLED_BY_HAND = 499
@@ -117,8 +118,5 @@ def _event(conn: Any, row: Shadow, event: str, actor: str, reason: str | None) -
 
 
 def _errors(row: Shadow) -> list[Any]:
-    try:
-        errors = json.loads(row.response or "{}").get("errors", [])
-    except (ValueError, AttributeError):
-        return []
+    errors = object_in(row.response).get("errors")
     return errors if isinstance(errors, list) else []

@@ -27,7 +27,6 @@ from ingest_consumer.shadow import DEAD_LETTER_QUEUE, Shadow
 
 LETTERS_AT_ONCE = 500
 """Are read, and then their rows."""
-NOTA_SHOWN = 200
 KEY_SHOWN = 12
 LOOK_MAX = 100_000
 """A bound on one reading, far above what a queue that is looked after holds."""
@@ -263,7 +262,7 @@ def _decoded(body: bytes) -> tuple[Message | None, str]:
     """The message without its text."""
     try:
         message = decode(body)
-        return replace(message, text="", nota=message.nota and message.nota[:NOTA_SHOWN]), ""
+        return replace(message, text=""), ""
     except DecodeError as error:
         return None, error.message
 

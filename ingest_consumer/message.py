@@ -19,6 +19,8 @@ MAX_BODY_BYTES = 64 * 1024
 MAX_ID = 2**63 - 1
 """Ids are BIGINT."""
 MAX_N = 2**31 - 1
+NOTA_KEPT = 200
+"""Of the message's nota, which every log line about it carries; a row's has up to 100 characters."""
 VERSION = 1
 
 _DIGITS = re.compile(r"[0-9]{1,19}", re.ASCII)
@@ -159,7 +161,7 @@ def _message(body: bytes) -> Message:
         shadow_id=shadow_id,
         transaksi_id=transaksi_id,
         # informational only: the row decides, so a nota of any shape is no reason to refuse
-        nota=nota if nota is None or isinstance(nota, str) else _shown(nota),
+        nota=nota if nota is None else nota[:NOTA_KEPT] if isinstance(nota, str) else _shown(nota),
         workflow=workflow,
         workflow_id=workflow_id,
         dag_id=_name(fields, "dag_id"),

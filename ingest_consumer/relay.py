@@ -8,7 +8,6 @@ which is harmless: both messages announce the same run. A broker that is down or
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
@@ -23,6 +22,7 @@ from ingest_consumer import broker, endpoints, logs, metrics, topology
 from ingest_consumer.broker import BROKER_ERRORS
 from ingest_consumer.database import Connection, Database, passes, said
 from ingest_consumer.errors import TopologyError
+from ingest_consumer.json_text import object_in
 from ingest_consumer.pauses import Backoff, Complaints
 from ingest_consumer.published_marks import Marks, free_of
 from ingest_consumer.settings import Settings
@@ -248,7 +248,7 @@ def _awake(conn: Connection, rows: list[Any]) -> list[Any]:
 
 
 def _announces(body: str, dag_run_id: str | None) -> bool:
-    return dag_run_id is not None and _fields(body).get("dag_run_id") == dag_run_id
+    return dag_run_id is not None and object_in(body).get("dag_run_id") == dag_run_id
 
 
 def _publish(channel: BlockingChannel, row: Any) -> None:
@@ -259,25 +259,17 @@ def _publish(channel: BlockingChannel, row: Any) -> None:
         content_type="application/json",
         delivery_mode=PERSISTENT_DELIVERY_MODE,
         message_id=f"outbox-{outbox_id}",
-        type=str(_fields(body).get("workflow") or OPNAME_POSTING),
+        type=str(object_in(body).get("workflow") or OPNAME_POSTING),
         timestamp=int(time.time()),
-        headers=_fields(headers) or None,
+        headers=object_in(headers) or None,
     )
     channel.basic_publish(exchange, routing_key, body.encode(), properties, mandatory=True)
 
 
 def _ids(row: Any) -> dict[str, Any]:
     """Of the job whose message it is, for the log."""
-    body = _fields(row[4])
+    body = object_in(row[4])
     return {name: body.get(name) for name in logs.IDS} | ({} if row[1] is None else {"shadow_id": row[1]})
-
-
-def _fields(text: str | None) -> dict[str, Any]:
-    try:
-        value = json.loads(text or "{}")
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def relay(settings: Settings, stop: threading.Event) -> None:

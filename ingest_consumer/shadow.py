@@ -17,6 +17,8 @@ from typing import Any
 
 import aiosql
 
+from ingest_consumer.json_text import object_in
+
 log = logging.getLogger(__name__)
 
 JOBS_EXCHANGE = "everest.jobs.x"
@@ -87,10 +89,7 @@ class Shadow:
         """Why the job stands where it stands, in the words of whoever wrote it."""
         if self.error:
             return self.error
-        try:
-            return str(json.loads(self.response or "")["message"])
-        except (ValueError, KeyError, TypeError):
-            return f"{self.worker_status} without a recorded reason"
+        return str(object_in(self.response).get("message", f"{self.worker_status} without a recorded reason"))
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,7 @@ def _look_up(amqp_url: str, management: Login | None, queue: str) -> dict[str, A
             timeout=MANAGEMENT_TIMEOUT_S,
         )
         found = answer.raise_for_status().json()
-    except (httpx.HTTPError, ValueError):
+    except (httpx.HTTPError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 

@@ -75,5 +75,5 @@ def _count(answer: httpx.Response, name: str) -> int:
 def _told(answer: httpx.Response, name: str) -> Any:
     try:
         return answer.json()[name]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, RecursionError, KeyError, TypeError):
         return None

@@ -105,3 +105,23 @@ def test_an_outbox_row_that_cannot_be_sent_waits_its_turn_and_holds_up_no_other(
     assert row["published_at"] is None
     assert row["attempts"] >= 1
     assert row["last_error"]
+
+
+def test_a_message_that_is_too_deep_for_the_relay_is_sent_as_it_is_and_holds_up_no_other(
+    vhost: Vhost, running: Running, settings: Settings, rows: Rows
+) -> None:
+    """Sent by another program, taken by the consumer, which reads deeper, and postponed before a paused DAG; its job
+    has come to a wait meanwhile, by a copy."""
+    vhost.declare()
+    first = rows.ours(1006, worker_status="WAITING")
+    second = rows.ours(1007, publish_status="PENDING")
+    deep = '{"shadow_id": 1, "extra": ' + "[" * 5_000 + "]" * 5_000 + "}"
+    with rows.database.transaction() as conn:
+        for shadow_id, body in ((first, deep), (second, json.dumps(rows.body(second)))):
+            due = datetime(2026, 1, 1, tzinfo=UTC)
+            shadow.enqueue(conn, shadow_id=shadow_id, workflow_id=None, body=body, available_at=due)
+
+    running.relay(settings)
+
+    until(lambda: rows.get(second)["publish_status"] == "PUBLISHED", "the row behind it")
+    assert sorted(len(body) for _, body in vhost.read("everest.jobs.q"))[1] == len(deep)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest_consumer.errors import DecodeError
-from ingest_consumer.message import MAX_BODY_BYTES, MAX_ID, announces_same_run, decode, mismatch
+from ingest_consumer.message import MAX_BODY_BYTES, MAX_ID, NOTA_KEPT, announces_same_run, decode, mismatch
 from ingest_consumer.shadow import Shadow, outbox_body
 from tests.broken_messages import broken_bodies
 
@@ -90,6 +90,11 @@ def test_another_workflow_needs_only_shadow_id_and_workflow_id() -> None:
 
 def test_unknown_extra_fields_are_ignored_whatever_they_hold() -> None:
     assert message(user="budi", lines=[{"a": 1.5}], total=None).shadow_id == 7
+
+
+def test_of_a_nota_no_more_is_kept_than_a_log_line_should_hold() -> None:
+    body = json.dumps({"transaksi_id": 1001, "shadow_id": 7, "nota": "\u202e" * 10_000})
+    assert len(decode(body.encode()).nota or "") == NOTA_KEPT
 
 
 @pytest.mark.parametrize("nota", [5, ["x"], {"a": 1}, "\ud800"])
