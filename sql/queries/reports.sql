@@ -430,15 +430,21 @@ SELECT DISTINCT transaksi_id, gudang_kode FROM transaksi_values WHERE transaksi_
 
 -- name: late_candidates(codes, earliest, snapshot_wib, kode_barang, lot)
 -- Movements of other modules in these warehouses that were entered in the second of the first of some snapshots or later,
--- and are dated at or before the last one. In no order: few of them are wanted. Instants as text, as above.
-SELECT k.id, k.kode_barang, k.lot, k.gudang_kode, k.nomer_nota, k.sumber, CAST(k.tanggal_wib AS CHAR),
-       CAST(k.created_at AS CHAR), k.masuk, k.keluar, k.nilai
+-- and are dated at or before the last one: where and when. In no order: few of them are wanted, and these are read whole
+-- then. Instants as text, as above.
+SELECT k.id, k.gudang_kode, CAST(k.tanggal_wib AS CHAR), CAST(k.created_at AS CHAR)
 FROM kartu_stok k
 WHERE k.gudang_kode IN :codes AND k.created_at >= :earliest AND k.tanggal_wib <= :snapshot_wib
   AND k.posting_id IS NULL AND k.sumber <> 'OPNAME'
   AND NOT (k.sumber IN ('', 'LAMA') AND EXISTS (SELECT 1 FROM so_headers_staging h WHERE h.nomer_nota = k.nomer_nota))
   AND (:kode_barang IS NULL OR k.kode_barang = :kode_barang)
   AND (:lot IS NULL OR k.lot = :lot);
+
+-- name: movements(ids)
+-- Movements of the stock card.
+SELECT k.id, k.kode_barang, k.lot, k.gudang_kode, k.nomer_nota, k.sumber, k.masuk, k.keluar, k.nilai
+FROM kartu_stok k
+WHERE k.id IN :ids;
 
 -- name: postings_in_doubt(transaksi_ids)
 -- Postings by the day they are dated.

@@ -22,13 +22,6 @@ from everest.store.headers import snapshot_of
 
 _QUERIES = load_queries("reports")
 _STREAMS = load_queries("reports", streaming=True)
-_MOVEMENT = (
-    "id", "kode_barang", "lot", "gudang_kode", "nomer_nota", "sumber", "tanggal_wib", "created_at", "masuk", "keluar",
-    "nilai",
-)  # fmt: skip
-"""What `late_candidates` gives, in its order."""
-_WAREHOUSE, _DATED, _ENTERED = (_MOVEMENT.index(name) for name in ("gudang_kode", "tanggal_wib", "created_at"))
-
 COLUMNS = (
     c.NOTA,
     c.POSTING,
@@ -67,11 +60,19 @@ class _Frozen(NamedTuple):
     transaksi_id: int
 
 
+class _Suspect(NamedTuple):
+    """A movement that some snapshot did not know: when it is dated, when it was entered, and which one it is."""
+
+    dated: datetime
+    entered: datetime
+    id: int
+
+
 class _Doubt(NamedTuple):
     """A count, and movements in its warehouses that its snapshot did not know; of its items or not."""
 
     frozen: _Frozen
-    movements: list[_Movement]
+    suspects: list[_Suspect]
 
 
 def rows(source: Source, filters: Filters, posted_since: datetime | None = None) -> Iterator[Row]:
@@ -85,9 +86,11 @@ def rows(source: Source, filters: Filters, posted_since: datetime | None = None)
     ]
     postings.sort(key=lambda posting: (posting["tanggal_wib"], posting["posting_id"]))
     for part in _parts(postings, DOCUMENTS_PER_QUERY):
-        lines = _lines_of(source, {posting["transaksi_id"]: doubts[posting["transaksi_id"]] for posting in part})
+        doubted = {posting["transaksi_id"]: doubts[posting["transaksi_id"]] for posting in part}
+        movements = _movements_of(source, doubted)
+        lines = _lines_of(source, list(doubted), movements)
         for posting in part:
-            yield from _late(source, posting, doubts[posting["transaksi_id"]], lines)
+            yield from _late(source, posting, doubts[posting["transaksi_id"]], movements, lines)
 
 
 def _parts(many: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
@@ -96,12 +99,17 @@ def _parts(many: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
 
 
 def _late(
-    source: Source, posting: Mapping[str, Any], doubt: _Doubt, lines: Mapping[tuple[int, _Key], int]
+    source: Source,
+    posting: Mapping[str, Any],
+    doubt: _Doubt,
+    movements: Mapping[int, _Movement],
+    lines: Mapping[tuple[int, _Key], int],
 ) -> Iterator[Row]:
     """What came too late for one posting, of what might have."""
     zone = source.settings.foreign_zone
     posted_at = posting["posted_at"].replace(tzinfo=UTC)
-    for row in sorted(doubt.movements, key=lambda row: (row["tanggal_wib"], row["id"])):
+    for dated, entered, number in sorted(doubt.suspects, key=lambda suspect: (suspect.dated, suspect.id)):
+        row = movements[number]
         baris = lines.get((posting["transaksi_id"], _key(row)))
         if baris is None:
             continue
@@ -116,13 +124,13 @@ def _late(
             row["gudang_kode"],
             row["nomer_nota"],
             row["sumber"],
-            None if row["tanggal_wib"] == _UNDATED else row["tanggal_wib"],
-            wib_entered(row["created_at"], False, source.settings),
-            "posting" if row["created_at"].replace(tzinfo=zone) > posted_at else "snapshot",
+            None if dated == _UNDATED else dated,
+            wib_entered(entered, False, source.settings),
+            "posting" if entered.replace(tzinfo=zone) > posted_at else "snapshot",
             row["masuk"],
             row["keluar"],
             row["nilai"],
-            row["id"],
+            number,
         ]
 
 
@@ -155,10 +163,12 @@ def _dated(text: str) -> datetime:
 
 
 def _doubts(source: Source, filters: Filters, places: Mapping[str, list[_Frozen]]) -> dict[int, _Doubt]:
-    """By document. Held are only movements that some snapshot did not know, each once."""
+    """By document. Of all movements only place and times are looked at, and held are those that some snapshot did not
+    know: few."""
     found: dict[int, _Doubt] = {}
     if not places:
         return found
+    by_instant = {code: [frozen.wib for frozen in counted] for code, counted in places.items()}
     movements = _STREAMS.late_candidates_cursor(
         source.conn,
         codes=list(places),
@@ -166,22 +176,19 @@ def _doubts(source: Source, filters: Filters, places: Mapping[str, list[_Frozen]
         snapshot_wib=max(counted[-1].wib for counted in places.values()),
         **filters.as_parameters("kode_barang", "lot"),
     )
-    for values in streamed(movements):
-        dated, entered = _dated(values[_DATED]), datetime.fromisoformat(values[_ENTERED])
-        counted = places[values[_WAREHOUSE].rstrip(" ")]
+    for number, code, written, entered_as in streamed(movements):
+        dated, entered = _dated(written), datetime.fromisoformat(entered_as)
+        place = code.rstrip(" ")
+        counted = places[place]
         latest = entered + CLOCK_CHANGE
-        movement: _Movement | None = None
         # From the first snapshot that the movement is dated before to the last one that it was entered after: few.
-        for place in range(bisect_left(counted, (dated,)), len(counted)):
-            frozen = counted[place]
+        for nth in range(bisect_left(by_instant[place], dated), len(counted)):
+            frozen = counted[nth]
             if frozen.foreign > latest:
                 break
             if _is_after(entered, frozen.foreign):
-                movement = movement or dict(zip(_MOVEMENT, values, strict=True)) | {
-                    "tanggal_wib": dated,
-                    "created_at": entered,
-                }
-                found.setdefault(frozen.transaksi_id, _Doubt(frozen, [])).movements.append(movement)
+                doubt = found.setdefault(frozen.transaksi_id, _Doubt(frozen, []))
+                doubt.suspects.append(_Suspect(dated, entered, number))
     return found
 
 
@@ -191,12 +198,20 @@ def _is_after(created_at: datetime, snapshot: datetime) -> bool:
     return created_at > snapshot or created_at == snapshot.replace(microsecond=0) != snapshot
 
 
-def _lines_of(source: Source, doubts: Mapping[int, _Doubt]) -> dict[tuple[int, _Key], int]:
+def _movements_of(source: Source, doubts: Mapping[int, _Doubt]) -> dict[int, _Movement]:
+    """The movements that these counts did not know, whole."""
+    ids = sorted({suspect.id for doubt in doubts.values() for suspect in doubt.suspects})
+    return {
+        row["id"]: row for some in _parts(ids, ITEMS_PER_QUERY) for row in _QUERIES.movements(source.conn, ids=some)
+    }
+
+
+def _lines_of(source: Source, documents: list[int], movements: Mapping[int, _Movement]) -> dict[tuple[int, _Key], int]:
     """The line of each card that a document counted, among those of the items that moved."""
     found: dict[tuple[int, _Key], int] = {}
-    items = sorted({row["kode_barang"] for doubt in doubts.values() for row in doubt.movements})
+    items = sorted({row["kode_barang"] for row in movements.values()})
     for some in _parts(items, ITEMS_PER_QUERY):
-        for row in _QUERIES.counted_keys(source.conn, transaksi_ids=list(doubts), items=some):
+        for row in _QUERIES.counted_keys(source.conn, transaksi_ids=documents, items=some):
             found[row["transaksi_id"], _key(row)] = row["baris"]
     return found
 

@@ -14,6 +14,7 @@ import io
 import re
 import zipfile
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -76,21 +77,18 @@ def write_xlsx(report: Report, target: Path | BinaryIO, language: Language = "id
 
 
 def _written(report: Report, rows: Rows, totals: Rows, total: str) -> Iterator[bytes]:
-    number = 1
-    piece: list[str] = []
-    for number, row in enumerate(report.rows(), start=2):
-        if number - 1 > MAX_ROWS:
+    number = 2
+    stream = report.rows()
+    while piece := list(islice(stream, ROWS_PER_PIECE)):
+        if number - 2 + len(piece) > MAX_ROWS:
             raise ReportRefused(f"more than {MAX_ROWS:,} rows do not fit into a sheet; narrow it down, or use CSV")
-        piece.append(rows.row(number, row))
-        if len(piece) == ROWS_PER_PIECE:
-            yield "".join(piece).encode()
-            piece = []
+        yield rows.rows(number, piece).encode()
+        number += len(piece)
     if report.totals:
         values: list[Any] = list(report.totals_row())
         if report.columns[0].name not in report.totals:
             values[0] = total
-        piece.append(totals.row(number + 1, values))
-    yield "".join(piece).encode()
+        yield totals.rows(number, [values]).encode()
 
 
 def _table(xml: str) -> tuple[str, str, str]:

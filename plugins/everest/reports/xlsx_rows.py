@@ -2,14 +2,14 @@
 
 XlsxWriter makes the workbook: styles, titles, properties, all that is there once. Rows are there by the thousand, and
 each cell of one costs it a call through several checks. Here a row is one string of cells, each written by the type of
-its value; texts and days that stand in row after row are written once. What a cell holds is what XlsxWriter would
+its value; equal texts and days of neighbouring rows are written once. What a cell holds is what XlsxWriter would
 write: text in the cell itself (never a formula), and numbers that a spreadsheet holds exactly.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -22,8 +22,9 @@ FIRST_EXCEL_DAY = date(1900, 3, 1)
 MAX_TEXT = 32_767
 """UTF-16 units of a cell; Excel refuses a file with more."""
 
-MAX_KEPT = 1_000
-"""Written texts of one column that are kept for the rows to come."""
+_NUMBERS = frozenset({Decimal, int, type(None)})
+_WORDS = frozenset({str, date, datetime, type(None)})
+"""Types of which equal values are written alike. Of numbers they are not: 1.0 is 1.00."""
 
 _DAY_ZERO = date(1899, 12, 30)
 _SECONDS_OF_A_DAY = 86_400
@@ -39,48 +40,48 @@ class Style(NamedTuple):
 
 
 class Rows:
-    """Writes rows of these columns, one after another."""
+    """Writes rows of these columns, some at a time: a call for each cell is most of what a large sheet costs."""
 
     def __init__(self, styles: Sequence[Style]) -> None:
-        self._columns = [_column(place, style) for place, style in enumerate(styles)]
-        self._last = _letters(len(styles) - 1)
+        self._styles = styles
+        self._starts = [f'<c r="{_letters(place)}' for place in range(len(styles))]
 
-    def row(self, number: int, values: Sequence[Any]) -> str:
-        """number: from 1."""
-        cells = "".join([
-            write(value, number) for write, value in zip(self._columns, values, strict=True) if value is not None
-        ])  # fmt: skip
-        if values[-1] is None:
-            # Where no dimension says how wide the table is, every row shows it.
-            cells += f'<c r="{self._last}{number}"/>'
-        return f'<row r="{number}">{cells}</row>'
+    def rows(self, first: int, rows: Sequence[Sequence[Any]]) -> str:
+        """first: the number of the first of them, from 1."""
+        if not rows:
+            return ""
+        numbers = range(first, first + len(rows))
+        columns: list[list[str]] = []
+        for start, style, values in zip(self._starts, self._styles, zip(*rows, strict=True), strict=True):
+            bodies = _bodies(values, style)
+            columns.append([
+                f'{start}{number}" {body}' if body else "" for number, body in zip(numbers, bodies, strict=True)
+            ])  # fmt: skip
+        # Where no dimension says how wide the table is, every row shows it.
+        columns[-1] = [cell or f'{self._starts[-1]}{number}"/>' for number, cell in zip(numbers, columns[-1], strict=True)]
+        whole = map("".join, zip(*columns, strict=True))
+        return "".join([f'<row r="{number}">{cells}</row>' for number, cells in zip(numbers, whole, strict=True)])
 
 
-def _column(place: int, style: Style) -> Callable[[Any, int], str]:
-    letters = _letters(place)
-    kept: dict[str, str] = {}
-    days: dict[date, str] = {}
+def _bodies(values: Sequence[Any], style: Style) -> list[str]:
+    """What each cell of a column holds, behind its place; '' is nothing."""
+    types = set(map(type, values))
+    if types <= _NUMBERS:
+        return ["" if value is None else _number(value, style) for value in values]
+    if types <= _WORDS:
+        known = {value: _body(value, style) for value in set(values)}
+        return [known[value] for value in values]
+    return [_body(value, style) for value in values]
 
-    def write(value: Any, number: int) -> str:
-        if isinstance(value, str):
-            body = kept.get(value)
-            if body is None:
-                body = _text(value, style.usual)
-                if len(kept) < MAX_KEPT:
-                    kept[value] = body
-        elif isinstance(value, (Decimal, int)):
-            body = _number(value, style)
-        elif isinstance(value, date):
-            body = days.get(value) or ""
-            if not body:
-                body = _day(value, style.usual)
-                if len(days) < MAX_KEPT:
-                    days[value] = body
-        else:
-            body = _text(str(value), style.usual)
-        return f'<c r="{letters}{number}" {body}'
 
-    return write
+def _body(value: Any, style: Style) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, (Decimal, int)):
+        return _number(value, style)
+    if isinstance(value, date):
+        return _day(value, style.usual)
+    return _text(str(value), style.usual)
 
 
 def _number(value: Decimal | int, style: Style) -> str:
