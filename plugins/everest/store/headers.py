@@ -64,12 +64,14 @@ def header_of(row: Mapping[str, Any], foreign_zone: tzinfo) -> Header:
 
 
 def snapshot_of(written: str | None, zona_waktu: str | None, foreign_zone: tzinfo) -> datetime:
-    """`snapshot_at` of a header (aware UTC), of what the database writes for it: for whoever looks at very many."""
+    """`snapshot_at` of a header (naive UTC), of what the database writes for it: for whoever looks at very many."""
     try:
         frozen = datetime.fromisoformat(written or "")
     except ValueError:
-        return EARLIEST.replace(tzinfo=UTC)
-    return _aware(frozen, _zone(zona_waktu, foreign_zone, []))
+        return EARLIEST
+    if zona_waktu == "UTC" and EARLIEST <= frozen <= LATEST:
+        return frozen
+    return _aware(frozen, _zone(zona_waktu, foreign_zone, [])).replace(tzinfo=None)
 
 
 def _aware(value: datetime, zone: tzinfo) -> datetime:
