@@ -131,7 +131,9 @@ def plain_table(
         if cells is None:
             return None
         found.append(cells)
-    kept = [place for place, row in enumerate(zip(*(cells.texts for cells in found), strict=True)) if any(row)]
+    kept: Sequence[int] = range(len(file_lines))
+    if all("" in cells.texts for cells in found):  # else no row is empty
+        kept = [place for place, row in enumerate(zip(*(cells.texts for cells in found), strict=True)) if any(row)]
     if not kept or len(kept) > MAX_LINES:
         return None
     if len(kept) < len(file_lines):
@@ -163,7 +165,8 @@ def plain_table(
 def _taken_apart(content: str, count: int) -> tuple[list[int], list[list[_Stored]]] | None:
     """Numbers of the rows below the first, and so many columns of them. None if a row is not plain, or has something
     in a column behind these."""
-    content = _EMPTY_ROW.sub(r'<row r="\1"></row>', content)
+    if content.count("<row ") > content.count("</row>"):
+        content = _EMPTY_ROW.sub(r'<row r="\1"></row>', content)
     rows = content.split("</row>")
     if len(rows) * count > MAX_CELLS or max(map(len, rows)) > MAX_ELEMENT_CHARS:
         return None
@@ -214,6 +217,20 @@ def _place(letters: str) -> tuple[int, str]:
 
 def _cells(column: Sequence[_Stored], shared: Sequence[str], date_styles: Container[int]) -> _Cells | None:
     """What the cells of a column hold; None if one of them holds neither a text nor a number."""
+    styles, kinds, values, _ = column
+    kind_of_all = set(kinds)
+    # Mostly they are all numbers, or all texts that others share.
+    if kind_of_all <= {None, "n"} and None not in values and "" not in values:
+        has_date = any(style is not None and int(style) in date_styles for style in set(styles))
+        return None if has_date else _Cells(list(values), [True] * len(values))  # type: ignore[arg-type]
+    if kind_of_all == {"s"} and None not in values and "" not in values:
+        longest = max(map(len, values), default=0)  # type: ignore[arg-type]
+        if longest > MAX_PLACE_CHARS or not "".join(values).isdecimal():  # type: ignore[arg-type]
+            return None
+        places = list(map(int, values))  # type: ignore[arg-type]
+        if max(places) >= len(shared):
+            return None
+        return _Cells([shared[place] for place in places], [False] * len(values))
     texts: list[str] = []
     are_numbers: list[bool] = []
     for style, kind, value, text in zip(*column, strict=True):

@@ -151,16 +151,23 @@ def parse_decimals(
         return None
     whole = "\n".join((*texts, ""))
     pattern = _PLAIN if decimal is None else _WRITTEN[decimal]
-    if whole.count("\n") > len(texts) or not re.fullmatch(rf"(?:(?:{pattern.pattern})?\n)*", whole):
+    if whole.count("\n") > len(texts) or not re.fullmatch(rf"(?:(?:{pattern.pattern})?\n)*+", whole):
         return None
     if decimal is None and re.search(rf"^(?:{_EITHER_WAY.pattern})$", whole, re.MULTILINE):
         return None
     whole = whole.replace(".", "").replace(",", ".") if decimal == "id" else whole.replace(",", "")
     within, zero = column_context(precision).quantize, as_column(ZERO, precision, scale)
+    plain = whole.split("\n")[:-1]
+    has_gaps = "" in plain
+    if has_gaps:
+        plain = [text or "0" for text in plain]
+    exact: list[Decimal | None]
     try:
-        exact = list(map(within, (Decimal(text or 0) for text in whole.split("\n")[:-1]), repeat(unit(scale))))
+        exact = list(map(within, map(Decimal, plain), repeat(unit(scale))))
     except DecimalException:
         return None
+    if not has_gaps and "-0" not in whole:
+        return exact
     return [None if text == "" else value or zero for text, value in zip(texts, exact, strict=True)]  # "-0" is 0
 
 
