@@ -1,4 +1,4 @@
-"""The benchmarks that need Airflow, in small, as `make bench-smoke` runs them: each finishes, and checks for itself that
+"""The benchmarks that need Airflow, in small, as `make bench-smoke` runs them: each finishes and checks for itself that
 its documents stand in the books. How fast is nobody's business here. P6 is left out: it installs an Airflow of its own.
 """
 

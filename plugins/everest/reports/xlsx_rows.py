@@ -58,7 +58,9 @@ class Rows:
                 f'{start}{number}" {body}' if body else "" for number, body in zip(numbers, bodies, strict=True)
             ])  # fmt: skip
         # Where no dimension says how wide the table is, every row shows it.
-        columns[-1] = [cell or f'{self._starts[-1]}{number}"/>' for number, cell in zip(numbers, columns[-1], strict=True)]
+        columns[-1] = [
+            cell or f'{self._starts[-1]}{number}"/>' for number, cell in zip(numbers, columns[-1], strict=True)
+        ]
         whole = map("".join, zip(*columns, strict=True))
         return "".join([f'<row r="{number}">{cells}</row>' for number, cells in zip(numbers, whole, strict=True)])
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import Decimal as D
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
+from everest.opname.document import WIB
 from everest.reports.shape import NO_GROUP, NO_REASON
+from everest.settings import MysqlUrl, Settings
 from tests import builders
+from tests.integration.opname.walk import Walker
 from tests.integration.reports.conftest import Read
 
 ITEMS, LOTS, WAREHOUSES = ("A", "B", "C", "00123"), ("", "L1"), ("GD-A", "GD-B", "GD-C")
@@ -21,6 +25,7 @@ GROUPS = {"A": "besi", "B": "kayu", "C": ""}
 REASONS = ("rusak", "Rusak", "hilang", "", None)
 COUNTS, REVERSED, WAITING = 40, 8, 3
 MOVEMENTS = 60
+ZONES = (ZoneInfo("UTC"), ZoneInfo("Asia/Jayapura"))
 FIRST = datetime(2026, 1, 20, 8, 0)
 CENTS = D("0.01")
 VALUES = (
@@ -57,31 +62,55 @@ class Posting:
     lines: tuple[Line, ...]
 
 
-@pytest.fixture(params=range(2))
-def drawn(request: pytest.FixtureRequest) -> random.Random:
-    return random.Random(request.param)
+@pytest.fixture(params=enumerate(ZONES), ids=str)
+def drawn_in(request: pytest.FixtureRequest) -> tuple[random.Random, ZoneInfo]:
+    seed, zone = request.param
+    return random.Random(seed), zone
 
 
 @pytest.fixture
-def postings(connection: Any, drawn: random.Random) -> list[Posting]:
+def drawn(drawn_in: tuple[random.Random, ZoneInfo]) -> random.Random:
+    return drawn_in[0]
+
+
+@pytest.fixture
+def zone(drawn_in: tuple[random.Random, ZoneInfo]) -> ZoneInfo:
+    """In which other programs write their instants."""
+    return drawn_in[1]
+
+
+@pytest.fixture
+def walker(database: MysqlUrl, zone: ZoneInfo) -> Iterator[Walker]:
+    walker = Walker(database, Settings(foreign_zone=zone))
+    yield walker
+    walker.close()
+
+
+def _written(wib: datetime, zone: tzinfo) -> datetime:
+    return wib.replace(tzinfo=WIB).astimezone(zone).replace(tzinfo=None)
+
+
+@pytest.fixture
+def postings(connection: Any, drawn: random.Random, zone: ZoneInfo) -> list[Posting]:
     """Arbitrary books, straight into the tables: counts of one or several warehouses, items in several lots, counts
     without variance, reversals, lines whose staged row is gone or another item's, and documents that are not posted."""
     for kode in WAREHOUSES[:2]:  # the third has no name
         builders.warehouse(connection, kode)
     for kode, kelompok in GROUPS.items():
         builders.insert(connection, "kelompok_barang", kode_barang=kode, kelompok=kelompok)
-    found = [_count(connection, drawn, number) for number in range(1, COUNTS + 1)]
+    found = [_count(connection, drawn, zone, number) for number in range(1, COUNTS + 1)]
     for number in range(COUNTS + 1, COUNTS + 1 + WAITING):
-        _count(connection, drawn, number, is_posted=False)
+        _count(connection, drawn, zone, number, is_posted=False)
     found += [_reversed(connection, drawn, one, 500 + one.id) for one in drawn.sample(found, REVERSED)]
     connection.commit()
     return found
 
 
-def _count(connection: Any, drawn: random.Random, number: int, is_posted: bool = True) -> Posting:
+def _count(connection: Any, drawn: random.Random, zone: ZoneInfo, number: int, is_posted: bool = True) -> Posting:
     at = FIRST + timedelta(minutes=drawn.randrange(60 * 24 * 90))
     snapshot = at - timedelta(minutes=drawn.randrange(600))
     nota, header = f"SO-{number}", 1_000 + number
+    written_in = drawn.choice(("UTC", None))
     builders.insert(
         connection,
         "so_headers_staging",
@@ -90,9 +119,9 @@ def _count(connection: Any, drawn: random.Random, number: int, is_posted: bool =
         nomer_nota=nota,
         gudang_kode="GD-A",
         tanggal_opname=snapshot.date(),
-        snapshot_at=snapshot - timedelta(hours=7),
+        snapshot_at=_written(snapshot, UTC if written_in else zone),
         otorisasi_level=2,
-        zona_waktu=drawn.choice(("UTC", None)),
+        zona_waktu=written_in,
     )
     cards = [(kode, lot, gudang) for kode in ITEMS for lot in LOTS for gudang in WAREHOUSES]
     if drawn.random() < 0.6:  # most counts are of one warehouse
@@ -293,7 +322,7 @@ def _check(read: Read, postings: list[Posting], filters: dict[str, Any]) -> None
 
 
 def test_late_movements_are_those_that_each_standing_count_did_not_know(
-    read: Read, postings: list[Posting], drawn: random.Random, connection: Any
+    read: Read, postings: list[Posting], drawn: random.Random, zone: ZoneInfo, connection: Any
 ) -> None:
     movements = []
     counted = [one for one in postings if one.is_count]
@@ -311,7 +340,7 @@ def test_late_movements_are_those_that_each_standing_count_did_not_know(
             nomer_nota="BELI-1",
             masuk=1,
             tanggal_wib=dated,
-            created_at=entered - timedelta(hours=7),
+            created_at=_written(entered, zone),
         )
         movements.append((dated, entered, card, number))
     connection.commit()

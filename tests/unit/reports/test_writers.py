@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from openpyxl.utils.escape import unescape
 
 from everest.intake.files import Reading, read_file
-from everest.reports.csv_file import write_csv
+from everest.reports.csv_file import DELIMITERS, cell, write_csv
 from everest.reports.files import new_file
 from everest.reports.json_file import write_json
 from everest.reports.shape import Column, Filters, Kind, Report, ReportDefinition, ReportRefused
@@ -91,6 +91,31 @@ def test_csv_for_the_rest_of_the_world_has_commas_points_and_english_headings() 
     assert cells[0][:2] == ["Code", "Quantity"]
     assert cells[1][:3] == ["A", "-12.5000", "1234567.89"]
     assert cells[2][0] == "TOTAL"
+
+
+OF_A_KIND = {
+    Kind.CODE: st.text("ab=-+@;,. \n0", max_size=4),
+    Kind.MONEY: st.decimals(-(10**20), 10**20, places=2)
+    | st.sampled_from([D("1.0"), D("1.00"), D("0E-7"), D("1E+3"), 1]),
+    Kind.INSTANT: st.datetimes(datetime(2026, 1, 1), datetime(2026, 1, 3)).map(lambda at: at.replace(microsecond=0)),
+    Kind.DATE: st.dates(date(2026, 1, 1), date(2026, 1, 3)),
+    Kind.INTEGER: st.integers() | st.decimals(-(10**9), 10**9, places=0),
+}
+
+
+@given(st.lists(st.tuples(*(st.none() | values for values in OF_A_KIND.values())), max_size=12), st.sampled_from("ie"))
+@settings(max_examples=60, deadline=None)
+def test_rows_written_together_are_what_each_cell_is_by_itself(rows: list[tuple[Any, ...]], first: str) -> None:
+    locale: Any = {"i": "id", "e": "en"}[first]
+    columns = tuple(Column(kind.value, kind.value, kind.value, kind) for kind in OF_A_KIND)
+    stream = io.BytesIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("everest.reports.csv_file.ROWS_AT_ONCE", 5)
+        write_csv(report(rows, columns), stream, locale)
+    lines = csv.reader(io.StringIO(stream.getvalue().decode("utf-8-sig"), newline=""), delimiter=DELIMITERS[locale])
+
+    expected = [[cell(kind, value, locale) for kind, value in zip(OF_A_KIND, row, strict=True)] for row in rows]
+    assert list(lines)[1:] == expected
 
 
 def test_h45_codes_survive_in_csv_and_none_of_them_begins_a_formula() -> None:
@@ -259,8 +284,8 @@ def test_no_piece_of_a_text_is_a_formula_whichever_sign_a_spreadsheet_takes_for_
     write_csv(report([["A", text, text]], columns), stream, locale)
 
     _, _, data = stream.getvalue().decode("utf-8-sig").partition("\r\n")
-    for cell in opened(data, delimiter):
-        assert cell.strip("\u200b \t\r\n")[:1] not in tuple("=+-@"), f"{text!r} became the cell {cell!r}"
+    for found in opened(data, delimiter):
+        assert found.strip("\u200b \t\r\n")[:1] not in tuple("=+-@"), f"{text!r} became the cell {found!r}"
     assert unguarded(guarded(text)) == text
 
 
