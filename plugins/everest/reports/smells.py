@@ -8,6 +8,7 @@ from typing import Any
 
 from everest.opname.hints import CountedLine, Elsewhere, Hint, far_off_items, hints, is_far_off
 from everest.reports.arithmetic import computed
+from everest.store.book_reader import every_row
 from everest.store.database import Connection, load_queries
 
 _QUERIES = load_queries("reports")
@@ -38,14 +39,14 @@ def hints_of_postings(conn: Connection, transaksi_ids: Sequence[int]) -> dict[in
 def _counted(conn: Connection, transaksi_ids: Sequence[int]) -> dict[int, list[CountedLine]]:
     found: dict[int, list[CountedLine]] = {number: [] for number in transaksi_ids}
     if found:
-        for number, *line in _ROWS.hint_lines(conn, transaksi_ids=transaksi_ids):
+        for number, *line in every_row(_ROWS.hint_lines_cursor(conn, transaksi_ids=transaksi_ids)):
             found[number].append(CountedLine(*line))
     return found
 
 
 def staged_hints(conn: Connection, header_id: int, header_gudang: str, transaksi_id: int, now: datetime) -> list[Hint]:
     """Of a document that is not posted, as its lines stand. now: naive WIB."""
-    rows = _ROWS.staged_hint_lines(conn, header_id=header_id, header_gudang=header_gudang)
+    rows = every_row(_ROWS.staged_hint_lines_cursor(conn, header_id=header_id, header_gudang=header_gudang))
     lines = [
         CountedLine(baris, kode, lot, gudang, sistem, fisik, computed(sistem, fisik, harga).bersih)
         for baris, kode, lot, gudang, sistem, fisik, harga in rows

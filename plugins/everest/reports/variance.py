@@ -18,6 +18,7 @@ from everest.reports import columns as c
 from everest.reports import smells
 from everest.reports.arithmetic import computed
 from everest.reports.shape import Filters, Row, Source
+from everest.store.book_reader import every_row
 from everest.store.database import load_queries
 
 _QUERIES = load_queries("reports")
@@ -114,11 +115,13 @@ def _posted(source: Source, filters: Filters, group: list[Posting]) -> Iterator[
     heads = {posting["transaksi_id"]: _head(posting) for posting in group}
     wanted = {"transaksi_ids": list(heads)}
     if len(group) == 1:
-        lines = _batches(_ROWS.posted_lines, source, filters, place_of_line=1, **wanted)
+        lines = _batches(_ROWS.posted_lines_cursor, source, filters, place_of_line=1, **wanted)
     else:
         most = sum(posting["jumlah_baris"] for posting in group)
-        found = _ROWS.posted_lines(
-            source.conn, after=BEFORE_FIRST, batch=most, **filters.as_parameters(*LINES), **wanted
+        found = every_row(
+            _ROWS.posted_lines_cursor(
+                source.conn, after=BEFORE_FIRST, batch=most, **filters.as_parameters(*LINES), **wanted
+            )
         )
         order = {number: place for place, number in enumerate(heads)}
         lines = iter(sorted(found, key=lambda line: order[line[0]]))  # stable: a document's lines stay in order
@@ -187,7 +190,7 @@ def _waiting(source: Source, filters: Filters, document: Mapping[str, Any]) -> I
         )
     )
     for line in _batches(
-        _ROWS.staged_lines,
+        _ROWS.staged_lines_cursor,
         source,
         filters,
         header_id=document["header_id"],
@@ -221,7 +224,7 @@ def _batches(
     size = min(LINES_PER_BATCH, source.at_most)
     wanted = filters.as_parameters(*LINES)
     while True:
-        batch = list(query(source.conn, after=after, batch=size, **wanted, **parameters))
+        batch = every_row(query(source.conn, after=after, batch=size, **wanted, **parameters))
         yield from batch
         if len(batch) < size:
             return

@@ -69,7 +69,10 @@ def _bodies(values: Sequence[Any], style: Style) -> list[str]:
     """What each cell of a column holds, behind its place; '' is nothing."""
     types = set(map(type, values))
     if types <= _NUMBERS:
-        return ["" if value is None else _number(value, style) for value in values]
+        texts = ["" if value is None else str(value) for value in values]
+        if max(map(len, texts)) > SIGNIFICANT_DIGITS or "E" in "".join(texts):
+            return ["" if value is None else _number(value, style) for value in values]
+        return [text and f's="{style.usual}"><v>{text}</v></c>' for text in texts]
     if types <= _WORDS:
         known = {value: _body(value, style) for value in set(values)}
         return [known[value] for value in values]
