@@ -3,17 +3,14 @@
 P12 sends the same burst through the posting's two shapes in turn: a task for each step, and one task for all three
 (EVEREST_POSTING_TASKS=fused, here as a DAG beside the stack's own). P13 sends large documents through the stack as it
 is, and measures beside it what LOAD DATA brings into the same tables, on the server that P2 uses, with the stack's
-settings; P13-fused sends the same through one task, in turn with it. Everything is posted into the stack's own books,
-where it stays.
+settings. Everything is posted into the stack's own books, where it stays.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
-from dataclasses import replace
 
-from bench.airflow import FUSED_DAG, POSTING_DAG, with_dags
+from bench.airflow import FUSED_DAG, with_dags
 from bench.measure import Result, Run, against_floor, show, side_by_side, spread
 from bench.pipeline import BURST, LINES, Pipeline
 from bench.posting import Core
@@ -56,57 +53,24 @@ def p13(url: MysqlUrl, layout: Layout, server: BenchServer, smoke: bool) -> list
     try:
         core.post(lines)  # the rows that are loaded
         rows = core.load_rows()
-        with with_dags(layout, FUSED_DAG) as airflow:
+        with with_dags(layout) as airflow:
             pipeline = Pipeline(url, airflow, layout)
             for _ in range(1 if smoke else 2):
-                for dag in (POSTING_DAG, FUSED_DAG):
-                    pipeline.documents(4, dag=dag)
-
-            def both(index: int) -> dict[str, float]:
-                """Seconds of the burst in either shape."""
-                shapes = (POSTING_DAG, FUSED_DAG) if index % 2 == 0 else (FUSED_DAG, POSTING_DAG)
-                return {dag: pipeline.documents(documents, lines, dag) for dag in shapes}
-
-            seconds = side_by_side(pairs, both, lambda _: core.load().seconds)
+                pipeline.documents(4)
+            seconds = side_by_side(pairs, lambda _: pipeline.documents(documents, lines), lambda _: core.load().seconds)
     finally:
         core.close()
-    each, fused = ([ours[dag] for ours, _ in seconds] for dag in (POSTING_DAG, FUSED_DAG))
-    loads = [floor for _, floor in seconds]
-    of_rows = "LOAD DATA of one document's rows, two for each line, in rows/s"
-    result = _p13("P13", "with a task for each step", of_rows, documents, lines, rows, each, loads)
-    further = _p13("P13-fused", "with one task for all steps", of_rows, documents, lines, rows, fused, loads)
-    gain = statistics.median(each) / statistics.median(fused)
+    whole = [ours for ours, _ in seconds]
     return [
-        replace(result, must=0.3, aim=0.6),
-        replace(further, note=f"{further.note}; {show(gain)} times P13, in turn with it"),
+        against_floor(
+            "P13",
+            f"large documents through the pipeline: {documents} of {lines:,} lines",
+            "lines/s",
+            "LOAD DATA of one document's rows, two for each line, in rows/s",
+            [Run(documents * lines / ours, rows / floor) for ours, floor in seconds],
+            must=0.3,
+            aim=0.6,
+            larger_is_better=True,
+            note=f"seconds per burst {spread(whole)}, {show(documents / statistics.median(whole))} documents/s",
+        )
     ]
-
-
-def _p13(
-    id: str,
-    shape: str,
-    floor_what: str,
-    documents: int,
-    lines: int,
-    rows: int,
-    seconds: Sequence[float],
-    loads: Sequence[float],
-) -> Result:
-    """The floor as it is defined, in rows; how it reads in lines of a document stands in the note."""
-    runs = [Run(documents * lines / ours, rows / floor) for ours, floor in zip(seconds, loads, strict=True)]
-    result = against_floor(
-        id,
-        f"large documents through the pipeline {shape}: {documents} of {lines:,} lines",
-        "lines/s",
-        floor_what,
-        runs,
-        must=None,
-        aim=None,
-        larger_is_better=True,
-    )
-    in_lines = result.ratio * rows / lines
-    note = (
-        f"with the floor counted in lines, {rows / lines:g} rows each, {show(in_lines)}; seconds per burst"
-        f" {spread(seconds)}, {show(documents / statistics.median(seconds))} documents/s"
-    )
-    return replace(result, note=note)

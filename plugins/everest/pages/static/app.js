@@ -53,12 +53,16 @@ function once(event) {
   for (const button of form.querySelectorAll("button[type=submit]")) button.setAttribute("aria-busy", "true");
 }
 
+// A report about years takes a second or two; whoever asked sees that it is on its way. Asking again is no harm.
+function working(event) {
+  const form = event.target.closest("form[data-works]");
+  if (form) for (const button of form.querySelectorAll("button[type=submit]")) button.setAttribute("aria-busy", "true");
+}
+
 // A page that comes back from the browser's memory may send its forms again.
 function forgetSent() {
-  for (const form of document.querySelectorAll("form[data-sent]")) {
-    delete form.dataset.sent;
-    for (const button of form.querySelectorAll("[aria-busy]")) button.removeAttribute("aria-busy");
-  }
+  for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
+  for (const button of document.querySelectorAll("form [aria-busy]")) button.removeAttribute("aria-busy");
 }
 
 function chooseAll(event) {
@@ -251,6 +255,7 @@ document.addEventListener("click", leadOut);
 document.addEventListener("click", dialogs);
 document.addEventListener("change", chooseAll);
 document.addEventListener("submit", once);
+document.addEventListener("submit", working);
 document.addEventListener("submit", upload);
 window.addEventListener("pageshow", forgetSent);
 if (document.querySelector("[data-live]")) window.setTimeout(refresh, REFRESH_MS);
