@@ -278,6 +278,13 @@ WHERE nomer_nota = :nomer_nota
   AND (posting_id IS NULL OR NOT EXISTS (SELECT 1 FROM posting_sets p WHERE p.id = kartu_stok.posting_id))
 ORDER BY id;
 
+-- name: hold_journal(ids)
+-- Leftovers as they stand, until they are replaced.
+SELECT id FROM jurnal WHERE id IN :ids ORDER BY id FOR UPDATE;
+
+-- name: hold_stock_card(ids)
+SELECT id FROM kartu_stok WHERE id IN :ids ORDER BY id FOR UPDATE;
+
 -- name: archive_journal(ids, posting_id, reason)!
 -- The old rows, kept, with the posting that replaced them.
 INSERT INTO jurnal_arsip

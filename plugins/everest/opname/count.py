@@ -1,7 +1,8 @@
 """The count as a step finds it: read under lock, validated whole, computed, and what a person has to decide about it.
 
-The first and the last step of a posting judge a document by this one function, and so does `submit --check`: what one
-of them refuses, the others refuse. pandas is imported inside (through `variance`).
+The first and the last step of a posting judge a document by this one function, `checked`, and so does whoever previews
+it. `submit --check` knows the same rules (`check_document`), but not what has happened to the stock since the count.
+pandas is imported inside (through `variance`).
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def number_problems(books: Books, transaksi_id: int | None) -> list[Problem]:
 
 
 def check_document(books: Books, header: Header, lines: DataFrame) -> list[Problem]:
-    """Every problem that step 1 would find, for a document that is not stored yet (`submit --check`)."""
+    """Every problem that step 1 would find in what a document says that is not stored yet (`submit --check`)."""
     from everest.opname import variance
 
     effective = document.with_header_warehouse(header, lines)

@@ -166,7 +166,9 @@ class Books(Protocol):
         """Whether the stored computed lines are these, row by row; they stay so until the commit."""
         ...
 
-    def leftovers(self, nomer_nota: str, transaksi_id: int, accounts: Sequence[str]) -> Leftovers: ...
+    def leftovers(self, nomer_nota: str, transaksi_id: int, accounts: Sequence[str]) -> Leftovers:
+        """What earlier attempts left of a nota; it stays as it is until the commit."""
+        ...
 
     def replace_leftovers(self, leftovers: Leftovers, posting_id: int) -> None:
         """Archives and deletes exactly these rows. Raises Conflict when one is gone."""

@@ -94,6 +94,18 @@ class MysqlBooks(BookReader):
         stored = every_row(_ROWS.hold_values_cursor(self._conn, transaksi_id=header.transaksi_id))
         return list(stored) == list(zip(*columns(values, *VALUE_COLUMNS), strict=True))
 
+    def leftovers(self, nomer_nota: str, transaksi_id: int, accounts: Sequence[str]) -> Leftovers:
+        """What is found is held, and looked at again: another program may have changed it while we waited for it."""
+        found = super().leftovers(nomer_nota, transaksi_id, accounts)
+        for ids, hold in (
+            (found.journal_ids, _QUERIES.hold_journal),
+            (found.stock_card_ids, _QUERIES.hold_stock_card),
+        ):
+            for some, _ in json_rows.pieces(ids):
+                list(hold(self._conn, ids=list(some)))
+        is_any = found.journal_ids or found.stock_card_ids
+        return super().leftovers(nomer_nota, transaksi_id, accounts) if is_any else found
+
     def replace_leftovers(self, leftovers: Leftovers, posting_id: int) -> None:
         for ids, archive, delete in (
             (leftovers.journal_ids, _QUERIES.archive_journal, _QUERIES.delete_journal),

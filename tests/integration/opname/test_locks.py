@@ -222,6 +222,41 @@ def test_closing_the_month_of_a_leftover_waits_for_the_posting_that_replaces_it(
     ]
 
 
+def test_a_leftover_that_another_program_changes_after_the_last_look_is_held_until_it_is_replaced(
+    walker: Walker,
+    pool: ThreadPoolExecutor,
+    connection: Any,
+    database: MysqlUrl,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else rows would be archived that nobody looked at: another amount, another month."""
+    document = builders.document(connection, [Line("A")], diotorisasi_at=BEFORE)
+    left = {"nomer_nota": document.nomer_nota, "sumber": "OPNAME", "tanggal_wib": datetime(2026, 1, 31, 12)}
+    row = builders.insert(connection, "jurnal", kode_akun=builders.PERSEDIAAN, debet=1, kredit=0, **left)
+    stock = {"kode_barang": "Z", "gudang_kode": "GD-A", "masuk": 1, "nilai": 1, "created_at": datetime(2026, 1, 1)}
+    card = builders.insert(connection, "kartu_stok", **stock, **left)
+    gate = hold_in(walker, monkeypatch, "insert_posting")
+    posting = pool.submit(walker.post, document.shadow_id)
+    assert gate.reached.wait(30)
+
+    def change(sql: str, row_id: int) -> int:
+        with closing(store.connect(database)) as conn, store.transaction(conn), conn.cursor() as cursor:
+            changed: int = cursor.execute(sql, (row_id,))
+            return changed
+
+    changes = [
+        pool.submit(change, "UPDATE jurnal SET debet = 2 WHERE id = %s", row),
+        pool.submit(change, "UPDATE kartu_stok SET masuk = 2 WHERE id = %s", card),
+    ]
+    assert [is_waiting(one) for one in changes] == [True, True]
+    gate.open.set()
+
+    assert posting.result() == "COMPLETED"
+    assert [one.result() for one in changes] == [0, 0]
+    assert builders.rows(connection, "SELECT debet FROM jurnal_arsip") == [{"debet": 1}]
+    assert builders.rows(connection, "SELECT masuk FROM kartu_stok_arsip") == [{"masuk": 1}]
+
+
 def test_a_document_whose_leftovers_an_earlier_release_found_looks_for_them_again(
     walker: Walker, connection: Any
 ) -> None:
