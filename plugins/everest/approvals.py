@@ -215,7 +215,8 @@ def _pending(row: dict[str, Any], run: Run) -> Pending:
     return Pending(
         **about,
         is_paused=run.status == "paused",
-        reasons=tuple(Problem(**reason) for reason in waiting["reasons"]),
+        reasons=tuple(map(Problem.of_json, waiting["reasons"])),
         not_by=tuple(waiting["not_by"]),
-        **{name: waiting[name] for name in ("step", "sequence", "asked_at", "until", "message", "evidence", "details")},
+        message=questions.message_of(waiting),
+        **{name: waiting[name] for name in ("step", "sequence", "asked_at", "until", "evidence", "details")},
     )

@@ -21,6 +21,7 @@ from everest.opname.lines import columns
 from everest.opname.ports import PostingSet
 from everest.store.database import load_queries
 from everest.store.unit_of_work import UnitOfWork
+from everest.words import Said, say
 
 _QUERIES = load_queries("attempts")
 
@@ -228,10 +229,7 @@ def _changes(before: Lines, after: Lines) -> tuple[Change, ...]:
 
 
 def _problems(text: str | None) -> tuple[Problem, ...]:
-    return tuple(
-        Problem(error.get("baris"), str(error.get("kolom", "")), str(error.get("pesan", "")))
-        for error in json.loads(text or "[]")
-    )
+    return tuple(map(Problem.of_json, json.loads(text or "[]")))
 
 
 def _between(people: Sequence[dict[str, Any]], since: datetime | None, until: datetime | None) -> list[dict[str, Any]]:
@@ -263,19 +261,16 @@ def _header_changes(people: Sequence[dict[str, Any]]) -> list[Change]:
 
 def _rerun_sentence(
     job: lookup.Job, posted: PostingSet | None, current_hash: str | None, purged_at: datetime | None
-) -> str:
+) -> Said:
     if posted is None:
         if job.worker_status == "COMPLETED":
-            return "sudah diposting oleh sistem lama; jalan ulang: 0 baris akan berubah"
-        return f"belum diposting ({job.worker_status})"
+            return say("id", "rerun_now.older_posted")
+        return say("id", "rerun_now.not_posted", state=job.worker_status)
     if purged_at is not None and posted.transaksi_id == job.transaksi_id:
-        since = f"baris dokumen dihapus pada {wib(purged_at):%Y-%m-%d} WIB, buku tetap"
-        return f"sudah diposting (posting {posted.id}); {since}; jalan ulang: 0 baris akan berubah"
+        return say("id", "rerun_now.lines_purged", posting=posted.id, day=f"{wib(purged_at):%Y-%m-%d}")
     if posted.transaksi_id == job.transaksi_id and posted.input_hash == current_hash:
-        return f"sudah diposting (posting {posted.id}); jalan ulang: 0 baris akan berubah"
-    return (
-        f"sudah diposting dengan isi lain (posting {posted.id}); jalan ulang akan ditolak (409), 0 baris akan berubah"
-    )
+        return say("id", "rerun_now.posted", posting=posted.id)
+    return say("id", "rerun_now.other_content", posting=posted.id)
 
 
 def _line(values: dict[str, Any]) -> dict[str, str | None]:

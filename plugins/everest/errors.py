@@ -8,13 +8,15 @@ conflict, 423 closed period, 404 missing, 500 our bug, 503 gave up, 504 timeout,
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from everest.words import heard, say, told
 
 MAX_PROBLEMS_BYTES = 6 * 1024 * 1024
 """What the problems of one document may weigh as JSON: with every quote escaped still below the default
-max_allowed_packet of 16 MiB. About 50,000 of them."""
+max_allowed_packet of 16 MiB. About 30,000 of them, each with what its sentence is told from in another language."""
 
 
 class EverestError(Exception):
@@ -28,7 +30,9 @@ class EverestError(Exception):
 
     @property
     def message(self) -> str:
-        return str(self.args[0])
+        """A sentence of the catalogue (`everest.words.Said`) where it was raised with one."""
+        given = self.args[0]
+        return given if isinstance(given, str) else str(given)
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class Problem:
     """One thing that is wrong with a document.
 
     baris: 1-based line of the document, None for the header. kolom: the column, as the tables name it.
-    pesan: the sentence a person reads (Indonesian).
+    pesan: the sentence a person reads (Indonesian); one of the catalogue (`everest.words.say`) in either language.
     """
 
     baris: int | None
@@ -44,7 +48,19 @@ class Problem:
     pesan: str
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """As rows and answers hold it; with "said" (key and holes) beside a sentence of the catalogue."""
+        about = told(self.pesan)
+        return {"baris": self.baris, "kolom": self.kolom, "pesan": about.pop("message"), **about}
+
+    @classmethod
+    def of_json(cls, kept: Mapping[str, Any]) -> Problem:
+        """What `as_json` gave, or what any program or release left in its place."""
+        baris = kept.get("baris")
+        return cls(
+            baris if isinstance(baris, int) else None,
+            str(kept.get("kolom", "")),
+            heard(str(kept.get("pesan", "")), kept.get("said")),
+        )
 
 
 def problems_json(problems: Sequence[Problem]) -> list[dict[str, Any]]:
@@ -59,7 +75,7 @@ def problems_json(problems: Sequence[Problem]) -> list[dict[str, Any]]:
         entry = problem.as_json()
         room -= len(json.dumps(entry, ensure_ascii=False).encode(errors="replace")) + 2
         if room < 0:
-            more = f"dan {len(problems) - len(shown)} masalah lagi; perbaiki yang disebut dulu"
+            more = say("id", "several.more_problems", n=len(problems) - len(shown))
             return [*shown, Problem(None, "", more).as_json()]
         shown.append(entry)
     return shown

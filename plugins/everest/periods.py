@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -22,6 +22,7 @@ from everest.opname.workflow import REVERSE_OPNAME
 from everest.store.database import load_queries
 from everest.store.headers import header_of
 from everest.store.unit_of_work import UnitOfWork
+from everest.words import say, together
 
 _QUERIES = load_queries("periods")
 _MONTH = re.compile(r"[1-9][0-9]{3}-(?:0[1-9]|1[0-2])")
@@ -58,9 +59,9 @@ class Unposted:
         return self.worker_status != "FAILED"
 
     def as_problem(self) -> Problem:
-        kind = "pembalikan" if self.is_reversal else "dokumen"
-        when = f"{self.tanggal_wib:%Y-%m-%d %H:%M:%S} WIB"
-        return Problem(None, "nomer_nota", f"{kind} {self.nomer_nota}: {self.worker_status}, posting {when}")
+        key = "period.reversal" if self.is_reversal else "period.document"
+        about = {"nota": self.nomer_nota, "state": self.worker_status, "at": f"{self.tanggal_wib:%Y-%m-%d %H:%M:%S}"}
+        return Problem(None, "nomer_nota", say("id", key, **about))
 
 
 class PeriodInUse(Conflict):
@@ -69,10 +70,7 @@ class PeriodInUse(Conflict):
     def __init__(self, periode: str, documents: tuple[Unposted, ...]) -> None:
         self.documents = documents
         self.problems = tuple(document.as_problem() for document in documents)
-        super().__init__(
-            f"periode {periode} tidak ditutup: {len(documents)} dokumen masih di perjalanan: {_named(documents)};"
-            " tunggu sampai selesai, atau tutup dengan paksa: dokumen itu akan ditolak (423)"
-        )
+        super().__init__(say("id", "period.in_use", month=periode, n=len(documents), documents=_named(documents)))
 
 
 @dataclass(frozen=True)
@@ -181,13 +179,13 @@ def _checked(periode: str, reason: str) -> str:
     reason = reason.strip()
     problems = []
     if not _MONTH.fullmatch(periode):
-        problems.append(Problem(None, "periode", f"{periode!r} bukan bulan; tulis misalnya 2026-08"))
+        problems.append(Problem(None, "periode", say("id", "period.no_month", value=repr(periode))))
     if not reason:
-        problems.append(Problem(None, "alasan", "alasan kosong"))
+        problems.append(Problem(None, "alasan", say("id", "period.no_reason")))
     elif len(reason) > MAX_REASON:
-        problems.append(Problem(None, "alasan", f"alasan lebih dari {MAX_REASON} huruf"))
+        problems.append(Problem(None, "alasan", say("id", "period.long_reason", most=MAX_REASON)))
     if problems:
-        raise DocumentRefused("; ".join(problem.pesan for problem in problems), problems)
+        raise DocumentRefused(together(problem.pesan for problem in problems), problems)
     return reason
 
 
@@ -210,7 +208,7 @@ def _set(
     documents: tuple[Unposted, ...],
 ) -> None:
     if not _QUERIES.set_status(tx.conn, periode=periode, expected=was, status=status):
-        raise Conflict(f"periode {periode} berubah sementara itu; ulangi")
+        raise Conflict(say("id", "period.changed", month=periode))
     left: dict[str, object] = {}
     if documents:
         left = {"dokumen": len(documents), "nota": [one.nomer_nota for one in documents[:MAX_AUDITED]]}
@@ -228,7 +226,7 @@ def _set(
     )
 
 
-def _named(documents: Iterable[Unposted]) -> str:
+def _named(documents: Iterable[Unposted]) -> Sequence[str]:
     named = [f"{document.nomer_nota} ({document.worker_status})" for document in documents]
-    more = [f"dan {len(named) - MAX_NAMED} lagi"] if len(named) > MAX_NAMED else []
-    return ", ".join([*named[:MAX_NAMED], *more])
+    more = [say("id", "several.more", n=len(named) - MAX_NAMED)] if len(named) > MAX_NAMED else []
+    return [*named[:MAX_NAMED], *more]

@@ -20,10 +20,11 @@ from everest.intake.submit import audit
 from everest.opname.approval import own_people
 from everest.opname.document import period_of, wib
 from everest.opname.ports import PostingSet
-from everest.opname.reversal import PEMBALIKAN, closed_problem, nota_candidates
+from everest.opname.reversal import PEMBALIKAN, closed_problem, nota_candidates, reversed_already
 from everest.opname.workflow import REVERSE_OPNAME
 from everest.store.reversals import Request
 from everest.store.unit_of_work import UnitOfWork
+from everest.words import say
 from everest.workflow import engine
 
 MAX_REASON = 500
@@ -127,7 +128,7 @@ def _check(tx: UnitOfWork, original: PostingSet, open_one: Request | None, who: 
 def _reason(reason: str) -> str:
     text = reason.strip()
     if not text or len(text) > MAX_REASON:
-        wrong = "alasan pembalikan kosong" if not text else f"alasan lebih dari {MAX_REASON} huruf"
+        wrong = say("id", "period.long_reason", most=MAX_REASON) if text else say("id", "reversal.no_reason")
         raise DocumentRefused(wrong, [Problem(None, "alasan", wrong)])
     return text
 
@@ -139,38 +140,30 @@ def _posting(tx: UnitOfWork, target: str) -> PostingSet:
     if not posted:
         job = jobs[-1]
         if job.workflow == REVERSE_OPNAME.name:
-            raise Conflict(f"{job.nomer_nota} adalah pembalikan; pembalikan tidak bisa dibalik")
-        raise Conflict(
-            f"{job.nomer_nota or target} berstatus {job.worker_status} dan tidak punya posting; hanya dokumen yang"
-            " sudah diposting yang bisa dibalik"
-        )
+            raise Conflict(say("id", "reversal.of_reversal", nota=job.nomer_nota))
+        raise Conflict(say("id", "reversal.not_posted", nota=job.nomer_nota or target, state=job.worker_status))
     original = tx.reversals.posting(posted[0])
     if original is None:
-        raise DocumentMissing(f"posting {posted[0]} tidak ada")
+        raise DocumentMissing(say("id", "reversal.no_posting", posting=posted[0]))
     if original.jenis == PEMBALIKAN:
-        raise Conflict(
-            f"{original.nomer_nota} adalah pembalikan; pembalikan tidak bisa dibalik, kirim hitungan dengan nota baru"
-        )
+        raise Conflict(say("id", "reversal.of_posted_reversal", nota=original.nomer_nota))
     return original
 
 
 def _refuse_reversed(tx: UnitOfWork, original: PostingSet) -> None:
     done = tx.reversals.reversal_of(original.id)
     if done is not None:
-        raise Conflict(f"nota {original.nomer_nota} sudah dibalik oleh {done.nomer_nota} (posting {done.id})")
+        raise Conflict(reversed_already(original, done))
 
 
 def _refuse_second(original: PostingSet, one: Request | None) -> None:
     """While another reversal stands."""
     if one is None:
         return
-    where = f"pembalikan {one.nomer_nota} (pekerjaan #{one.shadow_id})"
+    about = {"nota": original.nomer_nota, "reversal": one.nomer_nota, "job": one.shadow_id}
     if one.status == "failed":
-        raise Conflict(
-            f"nota {original.nomer_nota} sudah punya {where} yang gagal ({one.error_code}); jalankan ulang pekerjaan"
-            " itu, atau batalkan dulu"
-        )
-    raise Conflict(f"nota {original.nomer_nota} sedang dibalik: {where} berstatus {one.worker_status}")
+        raise Conflict(say("id", "reversal.failed", code=one.error_code, **about))
+    raise Conflict(say("id", "reversal.under_way", state=one.worker_status, **about))
 
 
 def _again(tx: UnitOfWork, original: PostingSet, one: Request | None, who: str, reason: str) -> Requested | None:
@@ -198,9 +191,7 @@ def _refuse_own(tx: UnitOfWork, original: PostingSet, who: str) -> None:
     theirs = next((name for name in own if people.is_same(name, who)), None)
     if tx.settings.allow_self_approval or theirs is None:
         return
-    raise Forbidden(
-        f"nota {original.nomer_nota} dikirim atau dikoreksi oleh {theirs}; dokumen sendiri dibalik oleh orang lain"
-    )
+    raise Forbidden(say("id", "reversal.own", nota=original.nomer_nota, who=theirs))
 
 
 def _next_key(original: PostingSet, earlier: list[Request]) -> str:

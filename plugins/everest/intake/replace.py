@@ -25,7 +25,7 @@ from everest.opname.workflow import POST_OPNAME
 from everest.store import json_rows
 from everest.store.database import load_queries
 from everest.store.unit_of_work import UnitOfWork
-from everest.words import Said, say
+from everest.words import Said, heard, say
 from everest.workflow.records import Run
 
 _QUERIES = load_queries("intake")
@@ -151,7 +151,8 @@ def _keep(
 ) -> None:
     """The old lines and what was wrong with them, in pieces that fit a packet."""
     detail = answer_in(job["response"]) if run is None else run.error or {}
-    problems = [_problem(error) for error in errors_in(detail)] or [Problem(None, "", str(detail.get("message", "")))]
+    problems = list(map(Problem.of_json, errors_in(detail)))
+    problems = problems or [Problem(None, "", heard(str(detail.get("message", "")), detail.get("said")))]
     old_hash = _old_hash(tx, header)
     named = [dict(zip(LINE_COLUMNS, row, strict=True)) for row in old_lines]
     for number, piece in enumerate([list(some) for some, _ in json_rows.pieces(named)] or [[]]):
@@ -165,11 +166,6 @@ def _keep(
             problems if number == 0 else (),
             piece,
         )
-
-
-def _problem(error: dict[str, Any]) -> Problem:
-    baris = error.get("baris")
-    return Problem(baris if isinstance(baris, int) else None, str(error.get("kolom", "")), str(error.get("pesan", "")))
 
 
 def _old_hash(tx: UnitOfWork, header: Header) -> str | None:

@@ -20,6 +20,7 @@ from everest.errors import DocumentRefused, Problem
 from everest.opname import freshness, limits
 from everest.opname.document import Header, wib
 from everest.opname.freshness import LateMovement
+from everest.words import Said, say, together
 from everest.workflow.questions import ask_decision
 from everest.workflow.ticket import Decision
 
@@ -81,10 +82,10 @@ class Surprise:
         """One line."""
         late = len({movement.baris for movement in self.movements})
         lines = sum(reason.kolom == limits.LINE_LIMIT for reason in self.reasons)
-        parts = [f"{late} baris dengan mutasi terlambat"] if late else []
-        parts += ["jumlah selisih melebihi batas dokumen"] if self.batas_dokumen is not None else []
-        parts += [f"{lines} baris melebihi batas baris"] if lines else []
-        return "; ".join(parts)
+        parts = [say("id", "asked.late", n=late)] if late else []
+        parts += [say("id", "asked.document_limit")] if self.batas_dokumen is not None else []
+        parts += [say("id", "asked.line_limit", n=lines)] if lines else []
+        return together(parts)
 
 
 def surprise(
@@ -145,7 +146,7 @@ def question(found: Surprise, rules: ApprovalRules, own: Sequence[str], warnings
         evidence=found.evidence,
         timeout=rules.timeout,
         not_by=() if rules.allow_self_approval else own,
-        message=f"menunggu persetujuan: {found.summary()}",
+        message=say("id", "asked.waits", why=found.summary()),
         details=found.details(),
     )
 
@@ -157,22 +158,26 @@ def own_people(header: Header, correctors: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*islice(named, 1), *correctors]))
 
 
-def sentence(approval: Mapping[str, Any]) -> str:
+def sentence(approval: Mapping[str, Any]) -> Said:
     """Who approved, for the job's answer and the history of attempts."""
-    return f"disetujui oleh {approval['oleh']}: {approval['alasan'] or 'tanpa alasan'}"
+    return say("id", "asked.approved", who=approval["oleh"], reason=_reason(approval["alasan"]))
 
 
-def _refusal(decision: Decision, rules: ApprovalRules) -> str:
-    when = f"{wib(decision.at):%Y-%m-%d %H:%M:%S} WIB"
+def _reason(given: str | None) -> str:
+    return given or say("id", "asked.no_reason")
+
+
+def _refusal(decision: Decision, rules: ApprovalRules) -> Said:
+    at = f"{wib(decision.at):%Y-%m-%d %H:%M:%S}"
     if decision.outcome == "timeout":
-        return f"tidak ada keputusan dalam {_span(rules.timeout)} (sampai {when})"
-    return f"ditolak oleh {decision.by} pada {when}: {decision.reason or 'tanpa alasan'}"
+        return say("id", "asked.nobody", span=_span(rules.timeout), until=at)
+    return say("id", "asked.rejected", who=decision.by, at=at, reason=_reason(decision.reason))
 
 
-def _span(span: timedelta) -> str:
+def _span(span: timedelta) -> Said:
     """In the largest unit that says it in whole numbers."""
     seconds = int(span.total_seconds())
-    for unit, name in ((86_400, "hari"), (3_600, "jam"), (60, "menit")):
+    for unit, key in ((86_400, "span.days"), (3_600, "span.hours"), (60, "span.minutes")):
         if seconds % unit == 0:
-            return f"{seconds // unit} {name}"
-    return f"{seconds} detik"
+            return say("id", key, n=seconds // unit)
+    return say("id", "span.seconds", n=seconds)

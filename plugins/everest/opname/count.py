@@ -21,6 +21,7 @@ from everest.opname.header import Header
 from everest.opname.journal import Accounts
 from everest.opname.ports import Books
 from everest.opname.summary import Summary
+from everest.words import say
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -83,7 +84,7 @@ def read(books: Books, transaksi_id: int) -> Counted:
     """The document, locked until the transaction ends. Raises DocumentRefused 404 where there is none."""
     header = books.lock_document(transaksi_id)
     if header is None:
-        raise DocumentRefused(f"dokumen transaksi {transaksi_id} tidak ada di so_headers_staging", code=404)
+        raise DocumentRefused(say("id", "count.no_document", number=transaksi_id), code=404)
     return Counted(header, books)
 
 
@@ -91,8 +92,7 @@ def number_problems(books: Books, transaksi_id: int | None) -> list[Problem]:
     """Whether a number that the document brings along would end all numbering."""
     if transaksi_id is None or books.number_is_safe(transaksi_id):
         return []
-    text = f"{transaksi_id} terlalu besar: sesudahnya hampir tidak ada nomor transaksi lagi untuk siapa pun"
-    return [Problem(None, "transaksi_id", text)]
+    return [Problem(None, "transaksi_id", say("id", "count.number_too_large", number=transaksi_id))]
 
 
 def check_document(books: Books, header: Header, lines: DataFrame) -> list[Problem]:
@@ -129,11 +129,11 @@ def checked(
     stale = freshness.stale_problems(header, lines, movements)
     problems = [*data_problems, *period_problems, *stale]
     if data_problems:
-        raise DocumentRefused(_count_sentence(problems), problems, 422)
+        raise DocumentRefused(say("id", "count.refused", n=len(problems)), problems, 422)
     if period_problems:
-        raise DocumentRefused(f"periode {', '.join(periods)} tutup", problems, 423)
+        raise DocumentRefused(say("id", "count.months_closed", months=periods), problems, 423)
     if stale:
-        raise DocumentRefused("hitungan sudah basi, hitung ulang", problems, 409)
+        raise DocumentRefused(say("id", "count.stale"), problems, 409)
     digest = counted.canonical.digest_with(counted.values)
     summary, policy = Summary.of(counted.values, digest), books.limits(header.gudang_kode)
     surprise = approval.surprise(
@@ -220,7 +220,3 @@ def hash_of(counted: Counted) -> str | None:
         return counted.input_hash
     except ValueError:
         return None  # a number that no column of ours holds: what was refused has no canonical text
-
-
-def _count_sentence(problems: Sequence[Problem]) -> str:
-    return f"dokumen ditolak: {len(problems)} masalah"

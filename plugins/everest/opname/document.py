@@ -23,6 +23,7 @@ from everest.opname.lines import LINE_COLUMNS as LINE_COLUMNS
 from everest.opname.lines import code_flaw as code_flaw
 from everest.opname.lines import columns, numbers
 from everest.opname.rules import BEYOND_THE_HASH, NO_LINES, RULES, CountedLines
+from everest.words import say
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -85,7 +86,8 @@ def period_problems(header: Header, closed_periods: frozenset[str]) -> list[Prob
     period = period_of(instant)
     if period not in closed_periods:
         return []
-    return [Problem(None, "tanggal_posting", f"periode tutup: {period} (posting {instant:%Y-%m-%d %H:%M:%S} WIB)")]
+    sentence = say("id", "count.month_closed", month=period, at=f"{instant:%Y-%m-%d %H:%M:%S}")
+    return [Problem(None, "tanggal_posting", sentence)]
 
 
 def validate(

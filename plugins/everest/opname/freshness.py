@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from everest.errors import Problem
 from everest.opname.document import Header, wib
 from everest.opname.lines import columns
+from everest.words import Said, say
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -75,28 +76,35 @@ def future_problems(header: Header, now: datetime, known: Known) -> list[Problem
     """
     announced = known.announced_at or now
     return [
-        *_future_problem("snapshot_at", "snapshot", header.snapshot_at, now, announced, known),
+        *_future_problem("snapshot_at", "future.snapshot_at", header.snapshot_at, now, announced, known),
         # A document may be announced before it is authorised.
-        *_future_problem("diotorisasi_at", "otorisasi", header.diotorisasi_at, now, now, known),
+        *_future_problem("diotorisasi_at", "future.diotorisasi_at", header.diotorisasi_at, now, now, known),
     ]
 
 
 def _future_problem(
-    kolom: str, what: str, given: datetime | None, now: datetime, announced: datetime, known: Known
+    kolom: str, key: str, given: datetime | None, now: datetime, announced: datetime, known: Known
 ) -> Iterator[Problem]:
     if given is None:
         return
-    # How an attempt remembers which instant it refused: these words begin its sentence, in every release.
-    claim = f"{what} {wib(given):%Y-%m-%d %H:%M:%S} WIB ada di masa depan"
+
+    def claim() -> Said:
+        """How an attempt remembers which instant it refused: these words begin its sentence, in every release."""
+        return say("id", key, at=f"{wib(given):%Y-%m-%d %H:%M:%S}")
+
     if given > now + CLOCKS_DIFFER:
-        since = ""
-    elif any(sentence.startswith(claim) for sentence in known.told):
-        since = " ketika dokumen ini pertama diperiksa"
+        sentence = say("id", "future.now", claim=claim())
+    elif known.told and _begins_one(claim(), known.told):
+        sentence = say("id", "future.when_looked_at", claim=claim())
     elif given > announced + CLOCKS_DIFFER:
-        since = f" ketika dokumen ini dikirim ({wib(announced):%Y-%m-%d %H:%M:%S} WIB)"
+        sentence = say("id", "future.when_sent", claim=claim(), sent=f"{wib(announced):%Y-%m-%d %H:%M:%S}")
     else:
         return
-    yield Problem(None, kolom, f"{claim}{since}; jam atau zona pengirim salah")
+    yield Problem(None, kolom, sentence)
+
+
+def _begins_one(claim: str, sentences: tuple[str, ...]) -> bool:
+    return any(sentence.startswith(claim) for sentence in sentences)
 
 
 def stale_problems(header: Header, lines: DataFrame, movements: DataFrame) -> list[Problem]:
@@ -106,7 +114,7 @@ def stale_problems(header: Header, lines: DataFrame, movements: DataFrame) -> li
         lines,
         movements,
         _is_of_another_count(header),
-        "hitungan sudah basi: sesudah snapshot barang ini diposting oleh {}; hitung ulang",
+        "count.stale_line",
     )
 
 
@@ -116,7 +124,7 @@ def late_movement_problems(header: Header, lines: DataFrame, movements: DataFram
         lines,
         movements,
         _is_late(header),
-        "mutasi terlambat: dicatat sesudah snapshot tetapi bertanggal sebelumnya: {}; perlu persetujuan",
+        "count.late_line",
     )
 
 
@@ -185,7 +193,7 @@ def _problems(
         return []
     keys = zip(*columns(lines, "baris", "kode_barang", "lot", "gudang_kode"), strict=True)
     return [
-        Problem(int(baris), "qty_sistem", sentence.format(_named(by_key[key])))
+        Problem(int(baris), "qty_sistem", say("id", sentence, movements=_named(by_key[key])))
         for baris, *codes in keys
         if (key := _key(*codes)) in by_key
     ]
@@ -196,11 +204,17 @@ def _key(kode: str | None, lot: str | None, gudang: str | None) -> tuple[str, st
     return (kode or "").rstrip(" "), (lot or "").rstrip(" "), (gudang or "").rstrip(" ")
 
 
-def _named(movements: list[_Movement]) -> str:
+def _named(movements: list[_Movement]) -> list[Said] | Said:
     movements = sorted(movements, key=lambda movement: movement.id)
     named = [
-        f"{movement.nota or 'tanpa nota'} (mutasi {movement.id}, {movement.tanggal_wib:%Y-%m-%d %H:%M:%S} WIB)"
+        say(
+            "id",
+            "count.movement" if movement.nota else "count.movement_of_none",
+            number=movement.id,
+            at=f"{movement.tanggal_wib:%Y-%m-%d %H:%M:%S}",
+            **({"nota": movement.nota} if movement.nota else {}),
+        )
         for movement in movements[:MAX_NAMED]
     ]
     more = len(movements) - len(named)
-    return ", ".join(named) + (f" dan {more} mutasi lain" if more else "")
+    return say("id", "several.more_movements", names=named, n=more) if more else named

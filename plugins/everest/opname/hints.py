@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from everest.opname.amounts import MONEY_CONTEXT, QTY, ZERO_MONEY, format_number
+from everest.words import Said, say, together
 
 FACTORS = (10, 12, 24, 100, 1000)
 """Shifted decimals, and pieces to a dozen or a carton of two."""
@@ -86,11 +87,11 @@ class Elsewhere(NamedTuple):
 
 @dataclass(frozen=True)
 class Hint:
-    """baris: the lines it is about. pesan: a sentence for people (Indonesian)."""
+    """baris: the lines it is about. pesan: a sentence for people (Indonesian, by its key in any language)."""
 
     kind: HintKind
     baris: tuple[int, ...]
-    pesan: str
+    pesan: Said
 
 
 def hints(lines: Iterable[CountedLine], elsewhere: Iterable[Elsewhere] = ()) -> list[Hint]:
@@ -109,11 +110,11 @@ def hints(lines: Iterable[CountedLine], elsewhere: Iterable[Elsewhere] = ()) -> 
 
 def by_line(found: Iterable[Hint]) -> dict[int, str]:
     """The sentences of each line, joined."""
-    texts: dict[int, list[str]] = defaultdict(list)
+    texts: dict[int, list[Said]] = defaultdict(list)
     for hint in found:
         for baris in hint.baris:
             texts[baris].append(hint.pesan)
-    return {baris: "; ".join(sentences) for baris, sentences in texts.items()}
+    return {baris: together(sentences) for baris, sentences in texts.items()}
 
 
 def factor_between(qty_sistem: Decimal, qty_fisik: Decimal) -> int | None:
@@ -153,8 +154,8 @@ def _steps(line: CountedLine) -> _Steps:
 def _negative(lines: Sequence[_Steps]) -> Iterator[Hint]:
     for line, sistem, _, _ in lines:
         if sistem < 0:
-            text = f"stok sistem negatif ({format_number(line.qty_sistem)}): ada mutasi yang belum atau salah dicatat"
-            yield Hint(HintKind.NEGATIVE_STOCK, (line.baris,), text)
+            sentence = say("id", "hint.negative_stock", quantity=format_number(line.qty_sistem))
+            yield Hint(HintKind.NEGATIVE_STOCK, (line.baris,), sentence)
 
 
 def _units(lines: Sequence[_Steps]) -> Iterator[Hint]:
@@ -162,12 +163,10 @@ def _units(lines: Sequence[_Steps]) -> Iterator[Hint]:
         factor = _factor(sistem, fisik)
         if factor is None:
             continue
-        which, other = "fisik", "sistem"
-        if selisih < 0:
-            which, other = other, which
-        guess = "satuan mungkin tertukar" if factor in (12, 24) else "koma desimal atau satuan mungkin salah"
-        text = f"jumlah {which} sekitar {format_number(Decimal(factor))} kali jumlah {other}: {guess}"
-        yield Hint(HintKind.UNIT, (line.baris,), text)
+        guess = say("id", "hint.other_unit" if factor in (12, 24) else "hint.decimals_or_unit")
+        times = format_number(Decimal(factor))
+        key = "hint.books_are_times" if selisih < 0 else "hint.count_is_times"
+        yield Hint(HintKind.UNIT, (line.baris,), say("id", key, times=times, guess=guess))
 
 
 def _swapped(lines: Sequence[_Steps]) -> Iterator[Hint]:
@@ -176,22 +175,14 @@ def _swapped(lines: Sequence[_Steps]) -> Iterator[Hint]:
     explained: set[int] = set()
     for plus, minus in _pairs(lines, lambda one: (one.line.kode_barang, abs(one.selisih))):
         explained |= {plus.baris, minus.baris}
-        amount = format_number(plus.selisih)
-        text = (
-            f"barang {plus.kode_barang} lebih {amount} di {_place(plus)} (baris {plus.baris}) dan kurang {amount} di"
-            f" {_place(minus)} (baris {minus.baris}): lot atau gudang mungkin tertukar"
-        )
-        yield _pair(HintKind.SWAPPED_PLACE, plus, minus, text)
+        about = {"item": plus.kode_barang, "there": _place(plus), "here": _place(minus)}
+        yield _pair("hint.swapped_place", HintKind.SWAPPED_PLACE, plus, minus, about)
     rest = [one for one in lines if one.line.baris not in explained and abs(one.selisih) >= FEWEST_MIRRORED]
     for plus, minus in _pairs(rest, lambda one: abs(one.selisih)):
         if plus.kode_barang == minus.kode_barang:
             continue
-        amount = format_number(plus.selisih)
-        text = (
-            f"{plus.kode_barang} lebih {amount} (baris {plus.baris}) dan {minus.kode_barang} kurang {amount}"
-            f" (baris {minus.baris}): label mungkin tertukar"
-        )
-        yield _pair(HintKind.SWAPPED_LABEL, plus, minus, text)
+        about = {"item": plus.kode_barang, "other": minus.kode_barang}
+        yield _pair("hint.swapped_label", HintKind.SWAPPED_LABEL, plus, minus, about)
 
 
 def _pairs(lines: Iterable[_Steps], key: Callable[[_Steps], object]) -> Iterator[tuple[CountedLine, CountedLine]]:
@@ -206,13 +197,16 @@ def _pairs(lines: Iterable[_Steps], key: Callable[[_Steps], object]) -> Iterator
             yield (first.line, second.line) if first.selisih > 0 else (second.line, first.line)
 
 
-def _pair(kind: HintKind, plus: CountedLine, minus: CountedLine, text: str) -> Hint:
+def _pair(key: str, kind: HintKind, plus: CountedLine, minus: CountedLine, about: dict[str, str]) -> Hint:
     first, second = sorted((plus.baris, minus.baris))
-    return Hint(kind, (first, second), text)
+    numbers = {"surplus": plus.baris, "shortage": minus.baris}
+    return Hint(kind, (first, second), say("id", key, quantity=format_number(plus.selisih), **about, **numbers))
 
 
-def _place(line: CountedLine) -> str:
-    return f"gudang {line.gudang_kode}" + (f" lot {line.lot}" if line.lot else "")
+def _place(line: CountedLine) -> Said:
+    if line.lot:
+        return say("id", "hint.warehouse_and_lot", code=line.gudang_kode, lot=line.lot)
+    return say("id", "hint.warehouse", code=line.gudang_kode)
 
 
 def _dominant(lines: Sequence[_Steps]) -> Iterator[Hint]:
@@ -224,8 +218,7 @@ def _dominant(lines: Sequence[_Steps]) -> Iterator[Hint]:
         total = MONEY_CONTEXT.add(total, amount)
     amount, baris = max(valued)
     if 2 * amount > total:
-        text = f"baris ini lebih dari separuh nilai dokumen ({len(valued)} baris bernilai)"
-        yield Hint(HintKind.DOMINANT, (baris,), text)
+        yield Hint(HintKind.DOMINANT, (baris,), say("id", "hint.dominant", n=len(valued)))
 
 
 def _far_off(lines: Sequence[_Steps], elsewhere: Iterable[Elsewhere]) -> Iterator[Hint]:
@@ -240,23 +233,23 @@ def _far_off(lines: Sequence[_Steps], elsewhere: Iterable[Elsewhere]) -> Iterato
     for kode, group in here.items():
         warehouses = sorted({line.gudang_kode for line in group})
         if len(warehouses) > 1:
-            text = f"barang {kode} meleset separuh atau lebih di beberapa gudang ({_named(warehouses)})"
-            yield Hint(HintKind.FAR_OFF, tuple(line.baris for line in group), text)
+            sentence = say("id", "hint.far_off_here", item=kode, warehouses=_named(warehouses))
+            yield Hint(HintKind.FAR_OFF, tuple(line.baris for line in group), sentence)
         places = sorted(
             {
-                f"{other.gudang_kode} di {other.nomer_nota}"
+                say("id", "hint.warehouse_in_document", code=other.gudang_kode, nota=other.nomer_nota)
                 for other in others[kode]
                 if other.gudang_kode not in warehouses
             }
         )
         if places:
-            text = f"barang {kode} juga meleset separuh atau lebih di dokumen lain (gudang {_named(places)})"
-            yield Hint(HintKind.FAR_OFF, tuple(line.baris for line in group), text)
+            sentence = say("id", "hint.far_off_elsewhere", item=kode, places=_named(places))
+            yield Hint(HintKind.FAR_OFF, tuple(line.baris for line in group), sentence)
 
 
-def _named(names: Sequence[str]) -> str:
-    more = len(names) - MAX_NAMED
-    return ", ".join(names[:MAX_NAMED]) + (f" dan {more} lagi" if more > 0 else "")
+def _named(names: Sequence[str]) -> list[str] | Said:
+    more, named = len(names) - MAX_NAMED, list(names[:MAX_NAMED])
+    return say("id", "several.more_places", names=named, n=more) if more > 0 else named
 
 
 def far_off_items(lines: Iterable[CountedLine]) -> list[str]:

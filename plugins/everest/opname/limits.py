@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from everest.errors import Problem
 from everest.opname.amounts import MONEY_CONTEXT, format_rupiah
 from everest.opname.lines import columns, numbers
+from everest.words import say
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -37,12 +38,13 @@ def limit_problems(
         if are_kept(total, largest, batas_dokumen, batas_baris):
             return []
         if batas_dokumen is not None and total > batas_dokumen:
-            text = f"jumlah selisih lebih dan kurang {format_rupiah(total)} melebihi batas dokumen"
-            problems.append(Problem(None, DOCUMENT_LIMIT, f"{text} {format_rupiah(batas_dokumen)}"))
+            about = {"amount": format_rupiah(total), "limit": format_rupiah(batas_dokumen)}
+            problems.append(Problem(None, DOCUMENT_LIMIT, say("id", "limit.document", **about)))
         if batas_baris is not None:
+            limit = format_rupiah(batas_baris)
             values = columns(variance_frame, "baris", "nilai_debet", "nilai_kredit")
             for baris, debet, kredit in zip(*values, strict=True):
                 if debet + kredit > batas_baris:
-                    text = f"nilai selisih {format_rupiah(debet + kredit)} melebihi batas baris"
-                    problems.append(Problem(int(baris), LINE_LIMIT, f"{text} {format_rupiah(batas_baris)}"))
+                    sentence = say("id", "limit.line", amount=format_rupiah(debet + kredit), limit=limit)
+                    problems.append(Problem(int(baris), LINE_LIMIT, sentence))
     return problems

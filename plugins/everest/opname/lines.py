@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from everest.opname.amounts import COST, QTY
 from everest.opname.decimals import Decimals, Numbers
+from everest.words import Said, say
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -85,15 +86,15 @@ def are_plain(codes: list[Any], *, may_be_empty: bool) -> bool:
     return is_seen and " " not in text and (may_be_empty or all(codes))
 
 
-def code_flaw(code: str | None) -> str | None:
+def code_flaw(code: str | None) -> Said | None:
     """What is wrong with a code as a key, or None. Spaces inside are fine; white space of any kind at an edge is not
     (the database pads with spaces, so 'A1' and 'A1 ' would meet as one key), nor is a character nobody can see:
     control characters, zero-width and direction marks, line separators, fillers, variation selectors. 'A1' followed by
     U+200B looks like A1."""
     if code is None or code == "":
-        return "kosong"
+        return say("id", "flaw.empty")
     if code[0].isspace() or code[-1].isspace():
-        return f"{code!r} diawali atau diakhiri spasi"
+        return say("id", "flaw.spaces", code=repr(code))
     if not code.isprintable():
         for character in code:
             if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp"):
@@ -105,5 +106,5 @@ def code_flaw(code: str | None) -> str | None:
     return None
 
 
-def _unseen(shown: str, character: str) -> str:
-    return f"{shown} mengandung karakter yang tidak terlihat (U+{ord(character):04X})"
+def _unseen(shown: str, character: str) -> Said:
+    return say("id", "flaw.unseen", code=shown, character=f"U+{ord(character):04X}")

@@ -21,7 +21,8 @@ from everest.errors import DocumentRefused, DuplicateKey, Problem
 from everest.opname.document import period_of, wib
 from everest.opname.journal import JournalRow, Unbalanced, check_balanced
 from everest.opname.ports import Books, PostingSet, Reversals, Step
-from everest.opname.steps import NO_VARIANCE
+from everest.opname.steps import lines_of
+from everest.words import Said, say
 
 PEMBALIKAN = "PEMBALIKAN"
 MAX_NOTA = 100
@@ -67,8 +68,10 @@ def reversal_hash(transaksi_id: int, nomer_nota: str, original: PostingSet) -> s
 
 def closed_problem(period: str, instant: datetime) -> DocumentRefused:
     """423: the month in which a reversal would post at this WIB instant is closed."""
-    text = f"periode tutup: {period} (pembalikan diposting {instant:%Y-%m-%d %H:%M:%S} WIB)"
-    return DocumentRefused(f"periode {period} tutup", [Problem(None, "tanggal_wib", text)], 423)
+    problem = say("id", "reversal.month_closed", month=period, at=f"{instant:%Y-%m-%d %H:%M:%S}")
+    return DocumentRefused(
+        say("id", "count.months_closed", months=period), [Problem(None, "tanggal_wib", problem)], 423
+    )
 
 
 def reverse_posting(state: dict[str, Any], step: Step) -> dict[str, Any]:
@@ -81,7 +84,7 @@ def reverse_posting(state: dict[str, Any], step: Step) -> dict[str, Any]:
     transaksi_id, nomer_nota = state["transaksi_id"], state["nomer_nota"]
     original = reversals.posting(state["posting_id"])
     if original is None:
-        raise DocumentRefused(f"posting {state['posting_id']} tidak ada", code=404)
+        raise DocumentRefused(say("id", "reversal.no_posting", posting=state["posting_id"]), code=404)
     settled = _settled(reversals, original, transaksi_id)
     if settled is not None:
         return settled
@@ -121,11 +124,7 @@ def reverse_posting(state: dict[str, Any], step: Step) -> dict[str, Any]:
 def _refuse_taken_nota(books: Books, nomer_nota: str, transaksi_id: int) -> None:
     namesake = books.posting_of(nomer_nota, transaksi_id)
     if namesake is not None and namesake.transaksi_id != transaksi_id:
-        raise DocumentRefused(
-            f"nota {nomer_nota} sudah diposting sebagai dokumen lain (posting {namesake.id}); batalkan pembalikan ini,"
-            " lalu minta lagi: ia mendapat nota lain",
-            code=409,
-        )
+        raise DocumentRefused(say("id", "reversal.nota_taken", nota=nomer_nota, posting=namesake.id), code=409)
 
 
 def _settled(reversals: Reversals, original: PostingSet, transaksi_id: int) -> dict[str, Any] | None:
@@ -134,12 +133,14 @@ def _settled(reversals: Reversals, original: PostingSet, transaksi_id: int) -> d
     if done is None:
         return None
     if done.transaksi_id != transaksi_id:
-        raise DocumentRefused(
-            f"nota {original.nomer_nota} sudah dibalik oleh {done.nomer_nota} (posting {done.id})", code=409
-        )
+        raise DocumentRefused(reversed_already(original, done), code=409)
     answer = _answer(done.id, done.nomer_nota, done.total_debet, original)
-    answer["_response"]["message"] = f"sudah dibalik sebelumnya (posting {done.id})"
+    answer["_response"]["message"] = say("id", "reversal.done_before", posting=done.id)
     return answer
+
+
+def reversed_already(original: PostingSet, done: PostingSet) -> Said:
+    return say("id", "reversal.done_by", nota=original.nomer_nota, reversal=done.nomer_nota, posting=done.id)
 
 
 def _verify(
@@ -163,9 +164,9 @@ def _verify(
 
 
 def _answer(posting_id: int, nomer_nota: str, total: Decimal, original: PostingSet) -> dict[str, Any]:
-    lines = f"{original.baris_selisih} baris selisih" if original.baris_selisih else NO_VARIANCE
+    lines = lines_of(original.baris_selisih)
     answer = {
-        "message": f"membalik nota {original.nomer_nota} (posting {original.id}): {lines}",
+        "message": say("id", "reversal.posted", nota=original.nomer_nota, posting=original.id, lines=lines),
         "posting_id": posting_id,
         "nomer_nota": nomer_nota,
         "total_debet": str(total),

@@ -16,6 +16,7 @@ from everest.opname.amounts import format_number
 from everest.opname.decimals import Decimals, Numbers
 from everest.opname.header import Header, References
 from everest.opname.lines import DECIMAL_COLUMNS, are_plain, code_flaw
+from everest.words import Said, say
 
 MIN_AUTHORISATION_LEVEL = 2
 MAX_NAMED_LINES = 5
@@ -40,12 +41,11 @@ NO_LINES = CountedLines([], [], [], [], Decimals(), Decimals(), Decimals())
 def _authorisation(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
     level = header.otorisasi_level
     if level < MIN_AUTHORISATION_LEVEL:
-        needed = f"perlu otorisasi level {MIN_AUTHORISATION_LEVEL} atau lebih"
-        yield Problem(None, "otorisasi_level", f"otorisasi level {level} belum cukup; {needed}")
+        yield Problem(None, "otorisasi_level", say("id", "rule.level", level=level, needed=MIN_AUTHORISATION_LEVEL))
     if not (header.diotorisasi_oleh or "").strip():
-        yield Problem(None, "diotorisasi_oleh", "nama pemberi otorisasi kosong")
+        yield Problem(None, "diotorisasi_oleh", say("id", "rule.no_authoriser"))
     if header.diotorisasi_at is None:
-        yield Problem(None, "diotorisasi_at", "waktu otorisasi kosong")
+        yield Problem(None, "diotorisasi_at", say("id", "rule.no_authorisation_time"))
 
 
 def _unreadable(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
@@ -55,39 +55,40 @@ def _unreadable(header: Header, lines: CountedLines, references: References) -> 
 def _header_codes(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
     flaw = code_flaw(header.nomer_nota)
     if flaw:
-        yield Problem(None, "nomer_nota", f"nomor nota {flaw}")
+        yield Problem(None, "nomer_nota", say("id", "rule.nomer_nota", flaw=flaw))
     flaw = _warehouse_flaw(header.gudang_kode, references)
     if flaw:
-        yield Problem(None, "gudang_kode", f"gudang dokumen {flaw}")
+        yield Problem(None, "gudang_kode", say("id", "rule.document_warehouse", flaw=flaw))
 
 
 def _accounts(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
     accounts = references.document_accounts
     roles = {
-        "persediaan": accounts.persediaan,
-        "laba selisih": accounts.laba_selisih,
-        "rugi selisih": accounts.rugi_selisih,
+        "account.inventory": accounts.persediaan,
+        "account.surplus": accounts.laba_selisih,
+        "account.shortage": accounts.rugi_selisih,
     }
     for role, account in roles.items():
-        if account not in references.accounts:
-            yield Problem(None, "kode_akun", f"akun {role} {account!r} tidak ada di daftar akun")
-        elif not references.accounts[account]:
-            yield Problem(None, "kode_akun", f"akun {role} {account!r} tidak aktif")
+        if not references.accounts.get(account):
+            which = say("id", role, code=repr(account))
+            flaw = "rule.account_inactive" if account in references.accounts else "rule.account_unknown"
+            yield Problem(None, "kode_akun", say("id", flaw, account=which))
     if accounts.persediaan in (accounts.laba_selisih, accounts.rugi_selisih):
-        yield Problem(None, "kode_akun", f"akun persediaan {accounts.persediaan!r} juga dipakai sebagai akun selisih")
+        yield Problem(None, "kode_akun", say("id", "rule.account_twice", code=repr(accounts.persediaan)))
 
 
 def _has_lines(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
     if not lines.baris:
-        yield Problem(None, "baris", "dokumen tidak punya baris")
+        yield Problem(None, "baris", say("id", "rule.no_lines"))
 
 
 def _line_codes(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
     # Judged once per distinct code: a document has few lots.
-    for name, what, values in (("kode_barang", "kode barang", lines.kode_barang), ("lot", "lot", lines.lot)):
+    columns = (("kode_barang", "rule.kode_barang", lines.kode_barang), ("lot", "rule.lot", lines.lot))
+    for name, key, values in columns:
         if not are_plain(values, may_be_empty=name == "lot"):
             flaws = {value: code_flaw(value) for value in set(values) if value or name == "kode_barang"}
-            yield from _flawed(lines.baris, values, name, what, flaws)
+            yield from _flawed(lines.baris, values, name, key, flaws)
 
 
 def _line_warehouses(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
@@ -95,26 +96,26 @@ def _line_warehouses(header: Header, lines: CountedLines, references: References
     if header.gudang_kode:
         # Said once for the whole document by _header_codes, not again on each line that takes it from there.
         warehouses.pop(header.gudang_kode, None)
-    yield from _flawed(lines.baris, lines.gudang_kode, "gudang_kode", "gudang", warehouses)
+    yield from _flawed(lines.baris, lines.gudang_kode, "gudang_kode", "rule.gudang_kode", warehouses)
 
 
 def _flawed(
-    baris: list[int], values: list[Any], name: str, what: str, flaws: Mapping[Any, str | None]
+    baris: list[int], values: list[Any], name: str, key: str, flaws: Mapping[Any, Said | None]
 ) -> Iterator[Problem]:
-    if any(flaws.values()):
+    said = {value: say("id", key, flaw=flaw) for value, flaw in flaws.items() if flaw}
+    if said:
         for number, value in zip(baris, values, strict=True):
-            flaw = flaws.get(value)
-            if flaw:
-                yield Problem(number, name, f"{what} {flaw}")
+            if value in said:
+                yield Problem(number, name, said[value])
 
 
-def _warehouse_flaw(code: str, references: References) -> str | None:
+def _warehouse_flaw(code: str, references: References) -> Said | None:
     flaw = code_flaw(code)
     if flaw:
         return flaw
     if code not in references.warehouses:
-        return f"{code!r} tidak dikenal"
-    return None if references.warehouses[code] else f"{code!r} tidak aktif"
+        return say("id", "flaw.unknown", code=repr(code))
+    return None if references.warehouses[code] else say("id", "flaw.inactive", code=repr(code))
 
 
 def _duplicates(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
@@ -129,12 +130,16 @@ def _duplicates(header: Header, lines: CountedLines, references: References) -> 
     for (kode, lot, gudang), numbers in where.items():
         if not kode or len(numbers) == 1:
             continue
-        item = f"{kode!r}" + (f" lot {lot!r}" if lot else "") + f" di gudang {gudang!r}"
+        sentence, item = "rule.twice", {"code": repr(kode), "warehouse": repr(gudang)}
+        if lot:
+            sentence, item = "rule.twice_in_lot", {**item, "lot": repr(lot)}
         for number in numbers:
             others = [other for other in numbers[: MAX_NAMED_LINES + 1] if other != number][:MAX_NAMED_LINES]
             more = len(numbers) - 1 - len(others)
-            named = ", ".join(map(str, others)) + (f" dan {more} baris lain" if more else "")
-            yield Problem(number, "kode_barang", f"{item} ada di baris {number} dan juga di baris {named}")
+            named: str = ", ".join(map(str, others))
+            if more:
+                named = say("id", "several.more_lines", names=named, n=more)
+            yield Problem(number, "kode_barang", say("id", sentence, **item, line=number, others=named))
 
 
 def _quantities(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
@@ -142,9 +147,9 @@ def _quantities(header: Header, lines: CountedLines, references: References) -> 
         return
     for number, sistem, fisik in zip(lines.baris, lines.qty_sistem, lines.qty_fisik, strict=True):
         if sistem is None:
-            yield Problem(number, "qty_sistem", "jumlah sistem kosong; selisih tidak bisa dihitung")
+            yield Problem(number, "qty_sistem", say("id", "rule.no_book_quantity"))
         if fisik is None:
-            yield Problem(number, "qty_fisik", "belum dihitung: jumlah fisik kosong (tulis 0 bila barangnya habis)")
+            yield Problem(number, "qty_fisik", say("id", "rule.not_counted"))
 
 
 def _costs(header: Header, lines: CountedLines, references: References) -> Iterator[Problem]:
@@ -155,9 +160,9 @@ def _costs(header: Header, lines: CountedLines, references: References) -> Itera
         if harga or not _is_number(sistem) or not _is_number(fisik) or fisik == sistem:
             continue
         if harga is None:
-            yield Problem(number, "harga_pokok", "harga kosong pada baris yang punya selisih")
+            yield Problem(number, "harga_pokok", say("id", "rule.no_cost"))
         elif not references.allow_zero_cost:
-            yield Problem(number, "harga_pokok", "harga 0 pada baris yang punya selisih")
+            yield Problem(number, "harga_pokok", say("id", "rule.zero_cost"))
 
 
 def _is_number(value: Decimal | None) -> bool:
@@ -169,18 +174,15 @@ def _numbers(header: Header, lines: CountedLines, references: References) -> Ite
         values: Numbers = getattr(lines, name)
         unfit = set(values.misfits(precision, scale))
         for index in unfit:
-            text = (
-                f"{values.at(index)} tidak muat: paling banyak {precision - scale} angka di depan koma dan {scale}"
-                " desimal"
-            )
-            yield Problem(lines.baris[index], name, text)
+            room = {"whole": precision - scale, "decimals": scale}
+            yield Problem(lines.baris[index], name, say("id", "rule.no_room", value=str(values.at(index)), **room))
         if name == "qty_sistem":
             continue  # negative book stock happens; counting it away is how it ends
-        what = "jumlah fisik" if name == "qty_fisik" else "harga"
+        key = "rule.negative_count" if name == "qty_fisik" else "rule.negative_cost"
         for index in values.negatives():
             value = values.at(index)
             if value is not None and index not in unfit:
-                yield Problem(lines.baris[index], name, f"{what} negatif: {format_number(value)}")
+                yield Problem(lines.baris[index], name, say("id", key, value=format_number(value)))
 
 
 Rule = Callable[["Header", CountedLines, "References"], Iterator[Problem]]

@@ -6,6 +6,7 @@ How a document is read and judged: `count`. Airflow parses the DAG file that nam
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -18,8 +19,8 @@ from everest.opname.document import Header, wib
 from everest.opname.ports import AccountingDocument, Books, Leftovers, PostingSet, Step
 from everest.opname.stock_card import CardTotals
 from everest.opname.summary import Summary
+from everest.words import Said, say, together
 
-NO_VARIANCE = "tidak ada selisih"
 APPROVAL = "persetujuan"
 """The key of the state that holds the approval under which the document posts; None where it needs none."""
 
@@ -152,11 +153,8 @@ def _refuse_other_nota(books: Books, header: Header, shadow_id: int) -> None:
     """A job that names another nota than the document's own would end as COMPLETED under a nota that nobody posted."""
     nota = (books.nota_of_job(shadow_id) or "").rstrip(" ")
     if nota not in ("", header.nomer_nota.rstrip(" ")):
-        raise DocumentRefused(
-            f"pekerjaan {shadow_id} menyebut nota {nota}, tetapi dokumen transaksi {header.transaksi_id} adalah nota"
-            f" {header.nomer_nota}; kirim pekerjaan baru dengan nota dokumennya",
-            code=409,
-        )
+        about = {"job": shadow_id, "nota": nota, "number": header.transaksi_id, "other": header.nomer_nota}
+        raise DocumentRefused(say("id", "posting.other_nota", **about), code=409)
 
 
 def _settled(books: Books, counted: Counted) -> dict[str, Any] | None:
@@ -166,7 +164,9 @@ def _settled(books: Books, counted: Counted) -> dict[str, Any] | None:
     posted = books.posting_of(header.nomer_nota, header.transaksi_id)
     if posted is not None:
         if header.lines_purged_at is not None and posted.transaksi_id == header.transaksi_id:
-            return _posted_before(posted, f"; baris dokumen dihapus pada {wib(header.lines_purged_at):%Y-%m-%d} WIB")
+            return _posted_before(
+                posted, [say("id", "posting.lines_purged", day=f"{wib(header.lines_purged_at):%Y-%m-%d}")]
+            )
         if counted.has(posted.input_hash):
             return _posted_before(posted)
         raise DocumentRefused(_conflict_sentence(header, posted), code=409)
@@ -174,13 +174,9 @@ def _settled(books: Books, counted: Counted) -> dict[str, Any] | None:
     if older is None:
         return None
     if not older.is_completed:
-        raise DocumentRefused(
-            f"nota {header.nomer_nota} sedang dikerjakan sistem lama (pekerjaan {older.shadow_id}); tunggu sampai"
-            " selesai, lalu jalankan ulang",
-            code=409,
-        )
+        raise DocumentRefused(say("id", "posting.older_at_work", nota=header.nomer_nota, job=older.shadow_id), code=409)
     answer = {
-        "message": f"nota {header.nomer_nota} sudah diposting oleh sistem lama (pekerjaan {older.shadow_id})",
+        "message": say("id", "posting.older_posted", nota=header.nomer_nota, job=older.shadow_id),
         "posting_id": None,
         "total_debet": str(ZERO_MONEY),
         "total_kredit": str(ZERO_MONEY),
@@ -197,11 +193,8 @@ def _accounting_document(books: Books, header: Header, is_ours: bool) -> Account
     nota = "" if stands is None else (stands.nomer_nota or "").rstrip(" ")
     if stands is None or is_ours or nota in ("", header.nomer_nota.rstrip(" ")):
         return stands
-    raise DocumentRefused(
-        f"transaksi {header.transaksi_id} adalah {stands.jenis} {nota}, bukan nota {header.nomer_nota}; nomor transaksi"
-        " ini tidak bisa dipakai",
-        code=409,
-    )
+    about = {"kind_of": str(stands.jenis), "other": nota, "nota": header.nomer_nota}
+    raise DocumentRefused(say("id", "posting.number_taken", number=header.transaksi_id, **about), code=409)
 
 
 def _differences(stands: AccountingDocument | None, header: Header, instant: datetime) -> list[str]:
@@ -215,29 +208,21 @@ def _differences(stands: AccountingDocument | None, header: Header, instant: dat
         ("tanggal_wib", stands.tanggal_wib, instant),
     )
     return [
-        f"dokumen akuntansi yang sudah ada berbeda di {name}: {old} menjadi {new}"
+        say("id", "posting.differs", column=name, old=str(old), new=str(new))
         for name, old, new in pairs
         if old not in (None, "", new)
     ]
 
 
-def _conflict_sentence(header: Header, posted: PostingSet) -> str:
+def _conflict_sentence(header: Header, posted: PostingSet) -> Said:
+    about = {"nota": header.nomer_nota, "posting": posted.id}
     if posted.nomer_nota != header.nomer_nota:
-        return (
-            f"transaksi {header.transaksi_id} sudah diposting dengan nota {posted.nomer_nota} (posting {posted.id});"
-            f" nota {header.nomer_nota} tidak bisa dipakai lagi untuk transaksi ini"
-        )
+        return say("id", "posting.number_posted", number=header.transaksi_id, other=posted.nomer_nota, **about)
     if posted.jenis == "PEMBALIKAN":
-        return f"nota {header.nomer_nota} adalah nota sebuah pembalikan (posting {posted.id}); pakai nota baru"
+        return say("id", "posting.nota_of_reversal", **about)
     if posted.dibalik_oleh is not None:
-        return (
-            f"nota {header.nomer_nota} sudah diposting (posting {posted.id}) dan dibalik oleh {posted.dibalik_oleh};"
-            " pakai nota baru"
-        )
-    return (
-        f"nota {header.nomer_nota} sudah diposting dengan isi lain (posting {posted.id}, transaksi"
-        f" {posted.transaksi_id}); buku yang sudah diposting tidak berubah, pakai nota baru"
-    )
+        return say("id", "posting.reversed_by", reversal=posted.dibalik_oleh, **about)
+    return say("id", "posting.other_content", number=posted.transaksi_id, **about)
 
 
 def _leftovers(books: Books, header: Header) -> Leftovers:
@@ -248,8 +233,8 @@ def _leftovers(books: Books, header: Header) -> Leftovers:
     closed = sorted(books.closed_periods(leftovers.periods))
     if closed:
         raise DocumentRefused(
-            f"nota {header.nomer_nota} punya sisa posting lama di periode yang sudah tutup: {', '.join(closed)}",
-            [Problem(None, "tanggal_wib", f"sisa posting lama di periode {period}") for period in closed],
+            say("id", "posting.leftovers", nota=header.nomer_nota, months=closed),
+            [Problem(None, "tanggal_wib", say("id", "posting.leftover", month=period)) for period in closed],
             423,
         )
     return leftovers
@@ -267,17 +252,26 @@ def _verify(books: Books, posting_id: int, total: Decimal, card_rows: int, inven
         )
 
 
-def _posted_before(posted: PostingSet, further: str = "") -> dict[str, Any]:
+def _posted_before(posted: PostingSet, further: Sequence[Said] = ()) -> dict[str, Any]:
     answer = _posted(posted.id, posted.nomer_nota, posted.total_debet, posted.baris_selisih)
-    reversed_by = f", dibalik oleh {posted.dibalik_oleh}" if posted.dibalik_oleh else ""
-    answer["_response"]["message"] = f"sudah diposting sebelumnya (posting {posted.id}{reversed_by}){further}"
+    if posted.dibalik_oleh:
+        before = say("id", "posting.before_reversed", posting=posted.id, reversal=posted.dibalik_oleh)
+    else:
+        before = say("id", "posting.before", posting=posted.id)
+    answer["_response"]["message"] = together((before, *further))
     return answer
+
+
+def lines_of(baris_selisih: int) -> Said:
+    """How many lines a posting moves, in words."""
+    return say("id", "posting.lines", n=baris_selisih) if baris_selisih else say("id", "posting.no_variance")
 
 
 def _posted(
     posting_id: int, nomer_nota: str, total: Decimal, baris_selisih: int, approved: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    message = f"diposting: {baris_selisih} baris selisih" if baris_selisih else NO_VARIANCE
+    lines = lines_of(baris_selisih)
+    message = say("id", "posting.posted", lines=lines) if baris_selisih else lines
     answer: dict[str, Any] = {
         "message": message,
         "posting_id": posting_id,
@@ -287,5 +281,5 @@ def _posted(
         "baris_selisih": baris_selisih,
     }
     if approved is not None:
-        answer |= {"message": f"{message}; {approval.sentence(approved)}", APPROVAL: approved}
+        answer |= {"message": together((message, approval.sentence(approved))), APPROVAL: approved}
     return {"posting_id": posting_id, "_response": answer}

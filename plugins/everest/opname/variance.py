@@ -42,6 +42,7 @@ from everest.opname.amounts import (
 )
 from everest.opname.fixed import FixedPoint
 from everest.opname.lines import columns, numbers
+from everest.words import say
 
 VARIANCE_COLUMNS = ("selisih_qty", "nilai_debet", "nilai_kredit")
 
@@ -98,8 +99,7 @@ def compute_variance(lines: pd.DataFrame) -> VarianceResult:
                 gaps, problems = _gaps(baris, *values)
                 computed, total = _around(gaps, *values)
     if not fits(total, *MONEY):
-        text = f"jumlah selisih lebih dan kurang {format_rupiah(total)} terlalu besar untuk satu dokumen"
-        problems.append(Problem(None, "total_debet", text))
+        problems.append(Problem(None, "total_debet", say("id", "count.total_too_large", amount=format_rupiah(total))))
     return VarianceResult(lines.assign(**computed._asdict()), tuple(problems))
 
 
@@ -201,14 +201,16 @@ def _gaps(baris: list[int], sistem: _Numbers, fisik: _Numbers, harga: _Numbers) 
     ]
     excess = {
         position: Problem(
-            int(baris[position]), "selisih_qty", f"selisih {format_number(selisih[position])} terlalu besar"
+            int(baris[position]),
+            "selisih_qty",
+            say("id", "count.variance_too_large", quantity=format_number(selisih[position])),
         )
         for position in misfits(selisih, *QTY)
     }
     for position, (variance, cost) in enumerate(zip(selisih, harga, strict=True)):
         if variance and position not in excess and not _is_postable(variance * cost):
-            text = f"nilai {format_number(variance * cost)} terlalu besar"
-            excess[position] = Problem(int(baris[position]), "nilai", text)
+            sentence = say("id", "count.value_too_large", amount=format_number(variance * cost))
+            excess[position] = Problem(int(baris[position]), "nilai", sentence)
     gaps = {position for position, variance in enumerate(selisih) if variance is None} | excess.keys()
     return sorted(gaps), [excess[position] for position in sorted(excess)]
 

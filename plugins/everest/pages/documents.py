@@ -225,7 +225,7 @@ def part_file(request: Request, shadow_id: int, part: Part, form: downloads.Form
         raise HTTPException(404, "missing")
     language, name = view.language_of(request), f"{part}-{doc['nomer_nota']}"
     if part == "problems":
-        return downloads.as_file(lists.problems(doc["problems"]), form, language, name)
+        return downloads.as_file(lists.problems(doc["problems"], language), form, language, name)
     if part == "history":
         return downloads.as_file(lists.history(told, language), form, language, name)
     filters = reports.Filters(transaksi_id=doc["transaksi_id"])

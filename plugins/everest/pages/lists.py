@@ -67,14 +67,14 @@ def documents(rows: Iterable[Mapping[str, Any]], language: Language) -> Report:
     return _report("documents", "documents.title", columns, told)
 
 
-def problems(found: Iterable[Mapping[str, Any]]) -> Report:
+def problems(found: Iterable[Mapping[str, Any]], language: Language) -> Report:
     """Everything that is wrong with a document; no line: its header."""
     columns = (
         _column("baris", "document.line", Kind.INTEGER),
         _column("kolom", "document.column", Kind.CODE),
         _column("pesan", "document.what", Kind.TEXT),
     )
-    told = ((_number(one.get("baris")), _text(one.get("kolom")), _text(one.get("pesan"))) for one in found)
+    told = ((_number(one.get("baris")), _text(one.get("kolom")), telling.plain(language, one)) for one in found)
     return _report("problems", "document.what", columns, told)
 
 

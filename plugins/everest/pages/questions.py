@@ -14,7 +14,7 @@ from everest import bootstrap, people
 from everest.pages.dead_letters import QUERIES
 from everest.store.unit_of_work import UnitOfWork
 from everest.store.workflow_views import decoded
-from everest.workflow import state
+from everest.workflow import questions, state
 from everest.workflow.definition import WaitForSignals
 from everest.workflow.fields import Field
 
@@ -79,7 +79,7 @@ def _question(row: dict[str, Any]) -> Question:
         names=waiting.get("names", []),
         asked_at=waiting.get("asked_at") or run["updated_at"].replace(tzinfo=UTC),
         until=waiting.get("until"),
-        message=waiting.get("message"),
+        message=questions.message_of(waiting) if "message" in waiting else None,
         reasons=waiting.get("reasons", []),
         details=waiting.get("details", {}),
         not_by=waiting.get("not_by", []),

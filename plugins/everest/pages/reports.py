@@ -186,7 +186,7 @@ def _cell(kind: Kind, value: Any, language: Language) -> str:
             return formats.day(value)
         case Kind.INSTANT:
             return formats.wall(value)
-    return formats.shown(_named(value, language), 160)
+    return formats.shown(_named(words.again(language, value), language), 160)
 
 
 def _named(label: Any, language: Language) -> str:

@@ -24,7 +24,7 @@ _SECTIONS = {"status": ("run", "status"), "step": ("step",), "kinds": ("wait",),
 
 def html(language: Language, kept: Any, limit: int = formats.MAX_SHOWN) -> Markup:
     """kept: {"message", "said": {"key", "values"}} or {"message", "key", "values"}; "lang" beside words of others.
-    A row of a query with `message` and `said` (JSON) is one, too."""
+    A row of a query with `message` and `said` (JSON) is one, too, and so is a problem, which says `pesan`."""
     return _told(language, kept, limit, MAX_DEPTH)
 
 
@@ -67,7 +67,7 @@ def _told(language: Language, kept: Any, limit: int, depth: int) -> Markup:
             return Markup(words.text(language, key)).format_map(holes)  # the catalogue is ours; holes escape  # nosec B704
         except (KeyError, IndexError):
             pass  # a row of another version, with other holes
-    message = kept.get("message")
+    message = kept.get("message", kept.get("pesan"))
     if message in (None, ""):
         return Markup()
     given = kept.get("lang")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from everest.words import LANGUAGES as LANGUAGES
 from everest.words import Language as Language
 from everest.words import Said as Said
+from everest.words import again as again
 from everest.words import catalogue as catalogue
 from everest.words import has as has
 from everest.words import joint as joint

@@ -20,7 +20,7 @@ from everest.preview.values import JournalLine, Outcome, Preview
 from everest.store.database import load_queries
 from everest.store.rehearsal import Rehearsal
 from everest.store.unit_of_work import UnitOfWork
-from everest.words import say
+from everest.words import say, together
 from everest.workflow.questions import Question, decision_of
 from everest.workflow.ticket import Decision
 
@@ -78,8 +78,7 @@ def preview(tx: UnitOfWork, target: str) -> Preview:
         raise Conflict(say("en", "refused.no_count", job=job.shadow_id))
     asked = _asked(tx, job, job.transaksi_id)
     if job.worker_status == "CANCELLED":
-        message = "dokumen dibatalkan dan tidak akan diposting; 0 baris akan berubah"
-        return _answer(asked, Outcome.CANCELLED, 499, message)
+        return _answer(asked, Outcome.CANCELLED, 499, say("id", "foreseen.cancelled"))
     return _rehearsed(tx, asked, None if job.membalik_id is None else job)
 
 
@@ -149,7 +148,7 @@ def _count(tx: UnitOfWork, asked: _Asked) -> Preview:
     posts = replace(_posts(tx, asked, message, books), warnings=tuple(state.get("peringatan", ())))
     if question is None:
         return posts
-    reasons = tuple(Problem(**reason) for reason in question.reasons)
+    reasons = tuple(map(Problem.of_json, question.reasons))
     return replace(posts, outcome=Outcome.NEEDS_DECISION, code=WAITS, message=question.message, reasons=reasons)
 
 
@@ -170,7 +169,7 @@ def _posts(tx: UnitOfWork, asked: _Asked, message: str, books: Rehearsal) -> Pre
     """With what the steps have written."""
     written = books.written
     instant = written.instant if written.journal or written.stock_card else None
-    answer = _answer(asked, Outcome.POSTS, 200, f"akan {message}")
+    answer = _answer(asked, Outcome.POSTS, 200, say("id", "foreseen.posts", what=message))
     answer = _with_rows(tx, answer, instant, written.journal, written.stock_card)
     changed = 1 + len(answer.journal) + len(answer.stock_card) + written.rows_replaced
     return replace(answer, rows_changed=changed)
@@ -178,7 +177,7 @@ def _posts(tx: UnitOfWork, asked: _Asked, message: str, books: Rehearsal) -> Pre
 
 def _posted_already(tx: UnitOfWork, asked: _Asked, message: str, posting_id: int | None) -> Preview:
     """With what stands in the books."""
-    answer = _answer(asked, Outcome.POSTED_ALREADY, 200, f"{message}; 0 baris akan berubah")
+    answer = _answer(asked, Outcome.POSTED_ALREADY, 200, together((message, say("id", "foreseen.no_change"))))
     if posting_id is None:
         return answer
     stored, instant = tx.reversals, _QUERIES.posted_at(tx.conn, posting_id=posting_id)

@@ -72,7 +72,7 @@ class Repairs:
             engine.fail_run(tx, definition, run, DocumentRefused(text, code=499), None)
             self._say("failed-499", job, f"marked {verdict.state} in Airflow by {verdict.who}")
         elif run.status == "paused":
-            pointer.park(tx, run, pointer.PAUSED_MESSAGE)
+            pointer.park(tx, run, pointer.paused())
             self._say("parked", job, f"{verdict.reason}, while paused; a resume begins {run.dag_run_id}")
         elif engine.recover(tx, definition, run, self._recoveries, f"DAG run {job.dag_run_id} {verdict.reason}"):
             self._say("began-again", job, f"{verdict.reason}; now {run.dag_run_id}, time {run.recovered}")

@@ -37,7 +37,7 @@ def write_csv(report: Report, stream: BinaryIO, locale: CsvLocale = "id") -> Non
         writer = csv.writer(text, delimiter=DELIMITERS[locale])
         columns = report.columns
         writer.writerow([column.headed(locale) for column in columns])
-        rows = report.rows()
+        rows = report.rows(locale)
         while some := list(islice(rows, ROWS_AT_ONCE)):
             writer.writerows(_written(columns, some, locale))
         if report.totals:

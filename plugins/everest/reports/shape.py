@@ -195,9 +195,11 @@ class Report:
         """Label and value of each filter that was given."""
         return [(words.text(language, f"filter.{name}"), str(value)) for name, value in self.filters.given.items()]
 
-    def rows(self) -> Iterator[Row]:
-        """Every row, counted and summed as it passes: exact, and not one number is read a second time."""
+    def rows(self, language: Language = "id") -> Iterator[Row]:
+        """Every row, counted and summed as it passes: exact, and not one number is read a second time. language: of its
+        sentences, which are Indonesian by themselves."""
         summed = [(place, column) for place, column in enumerate(self.columns) if column.is_summed]
+        texts = [place for place, column in enumerate(self.columns) if column.kind is Kind.TEXT]
         sums: list[Any] = [ZEROS[column.kind] for _, column in summed]
         add = MONEY_CONTEXT.add
         self.row_count = 0
@@ -209,6 +211,8 @@ class Report:
                     if value is not None:
                         is_whole = column.kind is Kind.INTEGER
                         sums[index] = sums[index] + value if is_whole else add(sums[index], value)
+                if language != "id" and any(isinstance(row[place], words.Said) for place in texts):
+                    row = [words.again(language, value) for value in row]
                 yield row
         finally:
             self.totals = {column.name: value for (_, column), value in zip(summed, sums, strict=True)}

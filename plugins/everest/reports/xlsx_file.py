@@ -68,7 +68,7 @@ def write_xlsx(report: Report, target: Path | BinaryIO, language: Language = "id
             archive.writestr(part, content)
         with archive.open(TABLE, "w", force_zip64=True) as sheet:
             sheet.write(f"{before}{example.partition('</row>')[0]}</row>".encode())
-            for piece in _written(report, rows, totals, words.text(language, "report.total")):
+            for piece in _written(report, rows, totals, language):
                 sheet.write(piece)
             sheet.write(behind.encode())
         # How many rows there were is known now.
@@ -76,9 +76,9 @@ def write_xlsx(report: Report, target: Path | BinaryIO, language: Language = "id
             archive.writestr(ABOUT, book.read(ABOUT))
 
 
-def _written(report: Report, rows: Rows, totals: Rows, total: str) -> Iterator[bytes]:
+def _written(report: Report, rows: Rows, totals: Rows, language: Language) -> Iterator[bytes]:
     number = 2
-    stream = report.rows()
+    stream = report.rows(language)
     while piece := list(islice(stream, ROWS_PER_PIECE)):
         if number - 2 + len(piece) > MAX_ROWS:
             raise ReportRefused(f"more than {MAX_ROWS:,} rows do not fit into a sheet; narrow it down, or use CSV")
@@ -87,7 +87,7 @@ def _written(report: Report, rows: Rows, totals: Rows, total: str) -> Iterator[b
     if report.totals:
         values: list[Any] = list(report.totals_row())
         if report.columns[0].name not in report.totals:
-            values[0] = total
+            values[0] = words.text(language, "report.total")
         yield totals.rows(number, [values]).encode()
 
 

@@ -26,6 +26,7 @@ from everest.store import numbers_to_come
 from everest.store.database import Connection, load_queries
 from everest.store.frames import frame_of, stored_lines
 from everest.store.headers import header_of
+from everest.words import say
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -185,13 +186,14 @@ class BookReader:
         names = VALUE_COLUMNS[1:]
         before = {row[0]: row[1:] for row in stored}
         now = {row[0]: row[1:] for row in zip(*columns(values, *VALUE_COLUMNS), strict=True)}
-        warnings = [f"baris {baris} tidak ada lagi di dokumen" for baris in sorted(before.keys() - now.keys())]
+        gone = sorted(before.keys() - now.keys())
+        warnings: list[str] = [say("id", "posting.line_gone", line=baris) for baris in gone]
         for baris in sorted(before.keys() & now.keys()):
             changed = [name for name, old, new in zip(names, before[baris], now[baris], strict=True) if old != new]
             if changed:
-                warnings.append(f"baris {baris}: nilai yang sudah ada berbeda di {', '.join(changed)}")
+                warnings.append(say("id", "posting.line_differs", line=baris, columns=changed))
         if len(warnings) > MAX_WARNINGS:
-            warnings[MAX_WARNINGS:] = [f"dan {len(warnings) - MAX_WARNINGS} lagi"]
+            warnings[MAX_WARNINGS:] = [say("id", "several.more", n=len(warnings) - MAX_WARNINGS)]
         return warnings
 
     def leftovers(self, nomer_nota: str, transaksi_id: int, accounts: Sequence[str]) -> Leftovers:

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 from everest.errors import Problem
 from everest.opname.document import Header
+from everest.words import say
 
 # What MySQL promises to hold, less a day on either side: the same instant has to be written in every zone.
 EARLIEST = datetime(1000, 1, 2)
@@ -31,20 +32,20 @@ def header_of(row: Mapping[str, Any], foreign_zone: tzinfo) -> Header:
         if value is None:
             return None
         if not EARLIEST <= value <= LATEST:
-            flaws.append(Problem(None, name, f"{value:%Y-%m-%d %H:%M:%S} bukan waktu yang masuk akal"))
+            flaws.append(Problem(None, name, say("id", "header.no_time", value=f"{value:%Y-%m-%d %H:%M:%S}")))
         return _aware(value, zone)
 
     for name in _DATES:
         value: date | None = row[name]
         if value is not None and not EARLIEST.date() <= value <= LATEST.date():
-            flaws.append(Problem(None, name, f"{value} bukan tanggal yang masuk akal"))
+            flaws.append(Problem(None, name, say("id", "header.no_date", value=str(value))))
     snapshot = instant("snapshot_at") or instant("created_at")
     if snapshot is None:
         # An application with an empty sql_mode can leave '0000-00-00', which is read as none.
-        flaws.append(Problem(None, "created_at", "tidak ada waktu snapshot maupun waktu kirim"))
+        flaws.append(Problem(None, "created_at", say("id", "header.no_snapshot")))
         snapshot = EARLIEST.replace(tzinfo=UTC)
     if row["tanggal_opname"] is None:
-        flaws.append(Problem(None, "tanggal_opname", "tanggal opname kosong"))
+        flaws.append(Problem(None, "tanggal_opname", say("id", "header.no_day")))
     purged_at = row.get("baris_dihapus_at")
     return Header(
         header_id=row["id"],
@@ -88,5 +89,5 @@ def _zone(name: str | None, foreign_zone: tzinfo, flaws: list[Problem]) -> tzinf
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        flaws.append(Problem(None, "zona_waktu", f"{name!r} bukan nama zona waktu"))
+        flaws.append(Problem(None, "zona_waktu", say("id", "header.no_zone", name=repr(name))))
         return foreign_zone

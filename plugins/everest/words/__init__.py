@@ -98,10 +98,22 @@ def heard(text: str, said: Any) -> str:
     return _said(text, key, values) if isinstance(key, str) and isinstance(values, dict) else text
 
 
+def again(language: Language, given: Any) -> Any:
+    """A sentence of the catalogue in another language; anything else as it is."""
+    if not isinstance(given, Said):
+        return given
+    try:
+        return _again(language, {"key": given.key, "values": given.values})
+    except (KeyError, IndexError):
+        return given  # a row of another version, with another key or other holes
+
+
 def together(sentences: Iterable[str]) -> str:
-    """Several sentences as one, each to be told in its reader's language."""
-    one, *more = sentences
-    return say("id", "several.sentences", **{SENTENCES: [one, *more]}) if more else one
+    """Several sentences as one, each to be told in its reader's language; of none, ''."""
+    given = list(sentences)
+    if len(given) > 1:
+        return say("id", "several.sentences", **{SENTENCES: given})
+    return given[0] if given else ""
 
 
 def _said(text: str, key: str, values: dict[str, Any]) -> Said:
@@ -120,6 +132,17 @@ def _plain(name: str, value: Any) -> Any:
     if isinstance(value, list):
         return joint(name).join(str(_plain(name, one)) for one in value)
     return value.get("message", "") if isinstance(value, dict) else value
+
+
+def _again(language: Language, value: Any, name: str = "") -> Any:
+    if isinstance(value, list):
+        return joint(name).join(str(_again(language, one, name)) for one in value)
+    if not isinstance(value, dict):
+        return value
+    if "key" not in value:
+        return value.get("message", "")
+    holes = {hole: _again(language, one, hole) for hole, one in value["values"].items()}
+    return _texts(value["key"])[language].format_map(holes)
 
 
 def joint(name: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from everest.errors import Conflict, DocumentRefused
-from everest.words import say
+from everest.words import say, told
 from everest.workflow import codec, parking, pointer, questions, state
 from everest.workflow import definition as d
 from everest.workflow.checks import MAX_SIGNAL_NAME
@@ -49,7 +49,7 @@ def enter(tx: Transaction, definition: Definition, run: Run, step: d.WaitForSign
         return pointer.advance(tx, definition, run, step, token, _result(step, waiting))
     if parking.is_late(tx, waiting):
         return pointer.advance(tx, definition, run, step, token, parking.late(step, " dan ".join(step.names)))
-    message = f"menunggu {step.kind}: {', '.join(waiting['remaining'])}"
+    message = say("id", "engine.waits_for", kinds=step.kind, names=list(waiting["remaining"]))
     return parking.park(tx, run, step, "waiting_for_signal", waiting, message, waiting["until"])
 
 
@@ -198,10 +198,10 @@ def ask(tx: Transaction, run: Run, step: Step, token: Token, question: questions
     if waiting is None or waiting["evidence"] != question.evidence or token.decision is not None:
         until = None if question.timeout is None else tx.now + question.timeout
         waiting = parking.begin(tx, run, step, questions.DECISION, names=[questions.DECISION], matched={})
-        waiting |= {"remaining": [questions.DECISION], "until": until, "message": question.message}
+        waiting |= {"remaining": [questions.DECISION], "until": until, **told(question.message)}
         waiting |= {"reasons": question.reasons, "evidence": question.evidence, "not_by": question.not_by}
         waiting |= {"details": question.details, "asked_at": tx.now}
         asked = {name: waiting[name] for name in ("sequence", "evidence", "until", "not_by", "message", "reasons")}
         tx.runs.add_event(run, "asked", step.name, token.attempt, asked)
     tx.runs.unsend(run)  # the timer of an earlier question, or of an earlier DAG run
-    return parking.park(tx, run, step, "waiting_for_signal", waiting, waiting["message"], waiting["until"])
+    return parking.park(tx, run, step, "waiting_for_signal", waiting, questions.message_of(waiting), waiting["until"])

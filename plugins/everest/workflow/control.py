@@ -10,8 +10,8 @@ from datetime import timedelta
 from typing import Any
 
 from everest.errors import Conflict, EverestError
-from everest.words import say
-from everest.workflow import answers, codec, endings, family, parking, pointer, starts, state, waits
+from everest.words import say, told
+from everest.workflow import answers, codec, endings, family, parking, pointer, questions, starts, state, waits
 from everest.workflow.compensations import compensate_all, compensate_next
 from everest.workflow.definition import Definition
 from everest.workflow.ports import Transaction
@@ -78,7 +78,7 @@ def pause(
         tx.runs.save(run)
     else:
         wakes_at = run.wakes_at
-        pointer.park(tx, run, pointer.PAUSED_MESSAGE)
+        pointer.park(tx, run, pointer.paused())
         run.wakes_at = wakes_at
         tx.runs.save(run)
     tx.runs.add_event(run, "paused", run.current_step, None, {"actor": actor, "reason": reason})
@@ -101,7 +101,7 @@ def resume(tx: Transaction, definition: Definition, run_id: int, actor: str = SY
     if shadow is not None and shadow.worker_status == "PROCESSING":
         tx.runs.save(run)
     elif run.waiting is not None and not waits.may_go_on(tx, definition, run):
-        answer = {"status": "waiting", "code": 202, "message": run.waiting.get("message", "menunggu")}
+        answer = {"status": "waiting", "code": 202, **told(questions.message_of(run.waiting))}
         run.wakes_at = run.waiting["until"]  # a DAG run that ended under the pause did not keep it
         tx.runs.save(run)
         tx.runs.announce(run, Outcome("WAITING", {**answer, **parking.shown(run.waiting)}))

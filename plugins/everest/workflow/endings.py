@@ -22,7 +22,7 @@ from everest.errors import (
     TransientDatabaseError,
     problems_json,
 )
-from everest.words import said_of, say
+from everest.words import said_of, say, told
 from everest.workflow import family, patience, pointer, state
 from everest.workflow.definition import Definition
 from everest.workflow.handlers import dotted_name
@@ -99,8 +99,9 @@ def guarded(tx: Transaction, run: Run, kind: str, handler: Callable[[], Any]) ->
 
 def cancel_run(tx: Transaction, definition: Definition | None, run: Run, who: str, reason: str | None) -> None:
     """CANCELLED 499 in run and shadow rows; compensations are due from here on. The caller holds the run's lock."""
-    message = f"dibatalkan oleh {who}" + (f": {reason}" if reason else "")
-    detail = {"status": "error", "code": 499, "message": message, "errors": []}
+    about = {"who": who, "reason": reason} if reason else {"who": who}
+    message = say("id", "engine.cancelled_because" if reason else "engine.cancelled_by", **about)
+    detail = {"status": "error", "code": 499, **told(message), "errors": []}
     run.status = "cancelled"
     run.error_code, run.error = 499, detail
     run.finished_at = tx.now

@@ -32,8 +32,8 @@ def leave_paused(tx: Transaction, run: Run, step: d.Step, branch: str) -> Leave:
             tx.runs.release_items(run, step.name, branch)
         run.counters[_LEFT] = run.n
         tx.runs.save(run)
-        return Leave(pointer.PAUSED_MESSAGE)
-    return pointer.park(tx, run, pointer.PAUSED_MESSAGE)
+        return Leave(pointer.paused())
+    return pointer.park(tx, run, pointer.paused())
 
 
 def has_left(run: Run) -> bool:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from everest.errors import WaitTimeout
-from everest.words import say
+from everest.words import say, told
 from everest.workflow import clock, pointer
 from everest.workflow import definition as d
 from everest.workflow.definition import Step
@@ -74,7 +74,7 @@ def set_right(tx: Transaction, run: Run) -> None:
         return
     answer = {**(tx.runs.outcome_of(run).response or {}), **shown(run.waiting)}
     if run.waiting["kind"] == "delay":
-        answer["message"] = delay_message(run.waiting)
+        answer |= told(delay_message(run.waiting))
     tx.runs.unsend(run)
     tx.runs.announce(run, Outcome("WAITING", answer))
     if run.status != "paused":
@@ -82,7 +82,7 @@ def set_right(tx: Transaction, run: Run) -> None:
 
 
 def delay_message(waiting: dict[str, Any]) -> str:
-    return f"menunggu sampai {wib(waiting['until'])}"
+    return say("id", "engine.waits_until", at=wib(waiting["until"]))
 
 
 def is_late(tx: Transaction, waiting: dict[str, Any]) -> bool:

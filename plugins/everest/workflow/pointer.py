@@ -9,17 +9,13 @@ from datetime import datetime
 from typing import Any
 
 from everest.errors import DefinitionError, DocumentRefused
-from everest.words import say
+from everest.words import Said, say, told
 from everest.workflow import clears, clock, questions, state
 from everest.workflow.definition import Definition, Step
 from everest.workflow.handlers import NEXT_STEP, RESPONSE, dotted_name
 from everest.workflow.ports import Transaction
 from everest.workflow.records import WAITING, Outcome, Run, RunStatus
 from everest.workflow.ticket import Forward, Leave, StepContext, Token
-
-SUCCESS_MESSAGE = "selesai"
-PAUSED_MESSAGE = "dijeda"
-
 
 # ----------------------------------------------------------------------------------------------------- forward
 
@@ -86,7 +82,7 @@ def advance(
         # A DAG run only walks forward: a jump back is a new visit in a new DAG run.
         run.visit += 1
     if run.status == "paused":
-        return park(tx, run, PAUSED_MESSAGE)
+        return park(tx, run, paused())
     announce_next(tx, run)
     return Leave(f"goes back to {run.current_step} in DAG run {run.dag_run_id}")
 
@@ -111,7 +107,11 @@ def _following(definition: Definition, step: str, position: int, target: Any) ->
 
 
 def _tell_completed(tx: Transaction, run: Run, response: dict[str, Any] | None) -> Leave:
-    answer = {"status": "success", "code": 200, "message": SUCCESS_MESSAGE, **(response or {})}
+    response = response or {}
+    message = response["message"] if "message" in response else say("id", "engine.done")
+    answer = {"status": "success", "code": 200, "message": message, **response}
+    if isinstance(message, str):
+        answer |= told(message)
     if run.payload.get("transaksi_id") is not None:
         tx.runs.part_strangers(run, answer.get("nomer_nota"))  # no job says COMPLETED of a nota that nobody posted
     tx.runs.set_shadows(run, Outcome("COMPLETED", answer))
@@ -138,12 +138,17 @@ def park(
 ) -> Leave:
     """Ends this DAG run: DAG run n+1 is announced but sent only by a wake-up, or when `wakes_at` has come."""
     run.wakes_at = wakes_at
-    answer = {"status": "waiting", "code": 202, "message": message, **(detail or {})}
+    answer = {"status": "waiting", "code": 202, **told(message), **(detail or {})}
     _next_run(tx, run, Outcome("WAITING", answer))
     if wakes_at is not None and run.status != "paused":
         tx.runs.enqueue(run, wakes_at)
-    tx.runs.add_event(run, "parked", run.current_step, None, {"n": run.n, "message": message})
+    tx.runs.add_event(run, "parked", run.current_step, None, {"n": run.n, **told(message)})
     return Leave(message)
+
+
+def paused() -> Said:
+    """The message of a run that is parked because somebody paused it."""
+    return say("id", "engine.paused")
 
 
 def wake(tx: Transaction, run: Run) -> None:

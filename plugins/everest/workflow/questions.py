@@ -14,7 +14,7 @@ from typing import Any
 
 from everest import people
 from everest.errors import DocumentRefused, Forbidden, Problem, problems_json
-from everest.words import say
+from everest.words import heard, say
 from everest.workflow import definition as d
 from everest.workflow.handlers import WAIT_FOR_DECISION
 from everest.workflow.records import Run
@@ -43,13 +43,14 @@ def ask_decision(
     problems = [reason if isinstance(reason, Problem) else Problem(None, "", reason) for reason in reasons]
     shown = problems_json(problems[:MAX_REASONS])
     if len(problems) > MAX_REASONS:
-        shown.append(Problem(None, "", f"dan {len(problems) - MAX_REASONS} alasan lagi").as_json())
+        more = say("id", "several.more_reasons", n=len(problems) - MAX_REASONS)
+        shown.append(Problem(None, "", more).as_json())
     question = {
         "reasons": shown,
         "evidence": evidence,
         "timeout_s": None if timeout is None else timeout.total_seconds(),
         "not_by": list(not_by),
-        "message": message or f"menunggu keputusan: {len(problems)} alasan",
+        "message": message or say("id", "engine.waits_for_decision", n=len(problems)),
         "details": dict(details or {}),
     }
     return {WAIT_FOR_DECISION: question}
@@ -84,12 +85,19 @@ class Question:
                 str(told["evidence"]),
                 limit,
                 list(told["not_by"]),
-                str(told["message"]),
+                told["message"] if isinstance(told["message"], str) else str(told["message"]),
                 dict(told["details"]),
             )
         except (KeyError, TypeError):
             text = say("en", "engine.question_by_hand", step=step, name=WAIT_FOR_DECISION)
             raise DocumentRefused(text, code=500) from None
+
+
+def message_of(waiting: Mapping[str, Any]) -> str:
+    """What the record of an open wait says of itself."""
+    if "message" not in waiting:
+        return say("id", "engine.waits")
+    return heard(str(waiting["message"]), waiting.get("said"))
 
 
 def refuse(step: str, output: dict[str, Any] | None, who: str) -> None:

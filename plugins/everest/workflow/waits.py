@@ -83,7 +83,7 @@ def _workflows(
         return pointer.advance(tx, definition, run, step, token, {step.result_key: found})
     if parking.is_late(tx, waiting):
         return pointer.advance(tx, definition, run, step, token, parking.late(step, "alur kerja yang ditunggu"))
-    message = f"menunggu alur kerja {', '.join(map(str, verdict.remaining))}"
+    message = say("id", "engine.waits_for_workflows", ids=list(verdict.remaining))
     return parking.park(tx, run, step, "waiting_for_workflows", waiting, message, waiting["until"])
 
 
