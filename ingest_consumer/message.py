@@ -21,10 +21,15 @@ MAX_ID = 2**63 - 1
 MAX_N = 2**31 - 1
 NOTA_KEPT = 200
 """Of the message's nota, which every log line about it carries; a row's has up to 100 characters."""
+DEPTH_MAX = 100
+"""Objects and arrays in one another. Without a limit of ours it would be what is left of Python's stack, and the consumer
+would take what `dead-letters` then calls broken."""
 VERSION = 1
 
 _DIGITS = re.compile(r"[0-9]{1,19}", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9_.~:+-]+", re.ASCII)
+_MARKS = re.compile(r'\\.|["\[\]{}]', re.DOTALL)
+"""Where strings, objects and arrays begin and end, and what is escaped."""
 
 
 @dataclass(frozen=True)
@@ -129,12 +134,12 @@ def _message(body: bytes) -> Message:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
         raise _Wrong("not_utf8", f"not UTF-8 text (byte {error.start})", at=error.start) from None
+    if _depth(text) > DEPTH_MAX:
+        raise _Wrong("too_deep", "not JSON that we read: nested too deeply")
     try:
         fields = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
     except _Wrong:
         raise
-    except RecursionError:
-        raise _Wrong("too_deep", "not JSON that we read: nested too deeply") from None
     except ValueError as error:  # JSONDecodeError, and integers beyond Python's own limit
         raise _Wrong("not_json", f"not JSON: {error}", at=getattr(error, "pos", 0)) from None
     if not isinstance(fields, _Object):
@@ -168,6 +173,21 @@ def _message(body: bytes) -> Message:
         dag_run_id=_name(fields, "dag_run_id"),
         n=1 if n is None else n,
     )
+
+
+def _depth(text: str) -> int:
+    """How deep it goes, in one pass; of text that is no JSON, anything."""
+    depth = deepest = 0
+    is_in_string = False
+    for mark in _MARKS.findall(text):
+        if mark == '"':
+            is_in_string = not is_in_string
+        elif mark in "[{" and not is_in_string:
+            depth += 1
+            deepest = max(deepest, depth)
+        elif mark in "]}" and not is_in_string:
+            depth -= 1
+    return deepest
 
 
 def _id(fields: dict[str, Any], key: str, *, needed: bool) -> int | None:
@@ -234,6 +254,6 @@ def _shown(value: Any) -> str:
     """The value for a log line: short, on one line, plain ASCII."""
     try:
         text = ascii(value)
-    except (ValueError, RecursionError):
+    except ValueError:  # more digits than Python writes
         text = _kind(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest_consumer.errors import DecodeError
-from ingest_consumer.message import MAX_BODY_BYTES, MAX_ID, NOTA_KEPT, announces_same_run, decode, mismatch
+from ingest_consumer.message import DEPTH_MAX, MAX_BODY_BYTES, MAX_ID, NOTA_KEPT, announces_same_run, decode, mismatch
 from ingest_consumer.shadow import Shadow, outbox_body
 from tests.broken_messages import broken_bodies
 
@@ -95,6 +95,25 @@ def test_unknown_extra_fields_are_ignored_whatever_they_hold() -> None:
 def test_of_a_nota_no_more_is_kept_than_a_log_line_should_hold() -> None:
     body = json.dumps({"transaksi_id": 1001, "shadow_id": 7, "nota": "\u202e" * 10_000})
     assert len(decode(body.encode()).nota or "") == NOTA_KEPT
+
+
+@pytest.mark.parametrize("kind", ["[]", '{"a":}'])
+def test_how_deep_a_message_may_go_is_the_same_wherever_it_is_read(kind: str) -> None:
+    """It was what the stack left over: what the consumer took could be too deep for `dead-letters`."""
+
+    def nested(depth: int) -> bytes:
+        extra = kind[:-1] * (depth - 1) + "0" + kind[-1] * (depth - 1)
+        return f'{{"transaksi_id": 1001, "shadow_id": 7, "shut": "\\"]]}}}}", "extra": {extra}}}'.encode()
+
+    assert decode(nested(DEPTH_MAX)).shadow_id == 7
+    for depth in (DEPTH_MAX + 1, 900, 10_000):
+        with pytest.raises(DecodeError, match="nested too deeply"):
+            decode(nested(depth))
+
+
+def test_brackets_inside_a_text_are_no_depth() -> None:
+    body = json.dumps({"transaksi_id": 1001, "shadow_id": 7, "nota": '"[{\\' * 1_000})
+    assert decode(body.encode()).shadow_id == 7
 
 
 @pytest.mark.parametrize("nota", [5, ["x"], {"a": 1}, "\ud800"])
