@@ -25,10 +25,7 @@ BLOCKED_TIMEOUT_S = 30
 
 def connect(amqp_url: str, name: str, heartbeat_s: int) -> pika.BlockingConnection:
     """Raises one of BROKER_ERRORS. `name` is what the management page shows."""
-    plain, tls = split(amqp_url)
-    parameters = pika.URLParameters(plain)
-    if urlsplit(plain).scheme == "amqps":
-        parameters.ssl_options = pika.SSLOptions((tls or Tls()).context(), parameters.host)
+    parameters = parameters_of(amqp_url)
     parameters.heartbeat = heartbeat_s
     parameters.blocked_connection_timeout = BLOCKED_TIMEOUT_S
     parameters.socket_timeout = SOCKET_TIMEOUT_S
@@ -36,6 +33,18 @@ def connect(amqp_url: str, name: str, heartbeat_s: int) -> pika.BlockingConnecti
     parameters.connection_attempts = 1
     parameters.client_properties = {"connection_name": name}
     return pika.BlockingConnection(parameters)
+
+
+def parameters_of(amqp_url: str) -> pika.URLParameters:
+    """Raises ValueError with a sentence that shows nothing of the URL; OSError for the files of its ssl_ parameters."""
+    plain, tls = split(amqp_url)
+    try:
+        parameters = pika.URLParameters(plain)
+    except (ValueError, TypeError, SyntaxError):
+        raise ValueError("has a parameter behind its ? that nobody knows, or a value that is none for it") from None
+    if urlsplit(plain).scheme == "amqps":
+        parameters.ssl_options = pika.SSLOptions((tls or Tls()).context(), parameters.host)
+    return parameters
 
 
 def said(error: BaseException) -> str:

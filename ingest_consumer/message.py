@@ -22,8 +22,8 @@ MAX_N = 2**31 - 1
 NOTA_KEPT = 200
 """Of the message's nota, which every log line about it carries; a row's has up to 100 characters."""
 DEPTH_MAX = 100
-"""Objects and arrays in one another. Without a limit of ours it would be what is left of Python's stack, and the consumer
-would take what `dead-letters` then calls broken."""
+"""Objects and arrays in one another. Without a limit of ours it would be what is left of Python's stack, and the
+consumer would take what `dead-letters` then calls broken."""
 VERSION = 1
 
 _DIGITS = re.compile(r"[0-9]{1,19}", re.ASCII)

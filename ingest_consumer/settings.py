@@ -9,6 +9,7 @@ from datetime import timedelta
 from urllib.parse import urlsplit
 
 from ingest_consumer.addresses import Login, MysqlUrl, is_readable
+from ingest_consumer.broker import parameters_of
 from ingest_consumer.endpoints import LOOPBACK, Endpoint
 from ingest_consumer.errors import SettingsError
 from ingest_consumer.secret_files import resolved
@@ -81,11 +82,15 @@ class Settings:
         else:
             is_readable("EVEREST_MYSQL_URL", env["EVEREST_MYSQL_URL"], problems)
         amqp_url = env.get("EVEREST_AMQP_URL", "")
-        if is_readable("EVEREST_AMQP_URL", amqp_url, problems) and (
-            urlsplit(amqp_url).scheme not in ("amqp", "amqps") or not urlsplit(amqp_url).hostname
-        ):
-            wanted = "must look like amqp://user:password@host:port/vhost"
-            problems.append(f"EVEREST_AMQP_URL {wanted if amqp_url else 'is not set'}")
+        if is_readable("EVEREST_AMQP_URL", amqp_url, problems):
+            if urlsplit(amqp_url).scheme not in ("amqp", "amqps") or not urlsplit(amqp_url).hostname:
+                wanted = "must look like amqp://user:password@host:port/vhost"
+                problems.append(f"EVEREST_AMQP_URL {wanted if amqp_url else 'is not set'}")
+            else:
+                try:
+                    parameters_of(amqp_url)
+                except ValueError as problem:
+                    problems.append(f"EVEREST_AMQP_URL {problem}")
 
         foreign_jobs = env.get("EVEREST_FOREIGN_JOBS") or "take"
         if foreign_jobs not in ("take", "leave"):

@@ -57,6 +57,17 @@ def test_no_secret_shows_in_an_error_or_in_a_repr() -> None:
         assert secret not in shown
 
 
+@pytest.mark.parametrize("parameter", ["heartbeat=soon", "sslca=/ca.pem", "client_properties=x", "ssl_options={}"])
+def test_a_parameter_of_the_brokers_url_that_is_none_is_a_setting_that_is_wrong(parameter: str) -> None:
+    """It was an error of ours, that came back at each try to connect."""
+    url = f"{GOOD['EVEREST_AMQP_URL']}?{parameter}"
+    with pytest.raises(SettingsError, match="EVEREST_AMQP_URL has a parameter behind its") as error:
+        Settings.from_environment(GOOD | {"EVEREST_AMQP_URL": url})
+
+    assert "secret" not in error.value.message
+    assert Settings.from_environment(GOOD | {"EVEREST_AMQP_URL": f"{GOOD['EVEREST_AMQP_URL']}?heartbeat=30"})
+
+
 def test_the_relay_needs_no_airflow() -> None:
     assert (
         Settings.from_environment({key: GOOD[key] for key in ("EVEREST_MYSQL_URL", "EVEREST_AMQP_URL")}).airflow is None
