@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 from ingest_consumer.tls import Tls, split
 
 DEFAULT_VHOST = "/"
+WITHOUT_TLS = frozenset({"amqp", "http"})
 
 
 @dataclass(frozen=True)
@@ -68,11 +69,14 @@ def vhost_of(amqp_url: str) -> str:
 
 
 def is_readable(name: str, url: str, problems: list[str]) -> bool:
-    """Whether a URL can be taken apart, and the files of its ssl_ parameters read; if not, a problem says why."""
+    """Whether a URL can be taken apart, the files of its ssl_ parameters read, and TLS spoken where it has some; if
+    not, a problem says why."""
     try:
-        _, tls = split(url)
+        plain, tls = split(url)
         if tls is not None:
             tls.context()
+            if (scheme := urlsplit(plain).scheme) in WITHOUT_TLS:
+                raise ValueError(f"has ssl_ parameters, and a scheme that speaks no TLS; write {scheme}s://")
     except OSError as problem:  # ssl.SSLError is one, and a ValueError as well
         problems.append(f"{name}: the files of its ssl_ parameters are of no use: {problem}")
     except ValueError as problem:

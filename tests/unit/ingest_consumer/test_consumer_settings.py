@@ -68,6 +68,16 @@ def test_a_parameter_of_the_brokers_url_that_is_none_is_a_setting_that_is_wrong(
     assert Settings.from_environment(GOOD | {"EVEREST_AMQP_URL": f"{GOOD['EVEREST_AMQP_URL']}?heartbeat=30"})
 
 
+@pytest.mark.parametrize(("name", "scheme"), [("EVEREST_AMQP_URL", "amqp"), ("EVEREST_AIRFLOW_URL", "http")])
+def test_tls_that_the_scheme_would_not_speak_is_no_silent_plain_text(name: str, scheme: str) -> None:
+    """It was: nothing else said that the password went over the network as it is."""
+    asked = f"{GOOD[name]}?ssl_verify=0"
+    with pytest.raises(SettingsError, match=f"{name} has ssl_ parameters, .* write {scheme}s://"):
+        Settings.from_environment(GOOD | {name: asked}, airflow=True)
+
+    Settings.from_environment(GOOD | {name: asked.replace(scheme, f"{scheme}s", 1)}, airflow=True)
+
+
 def test_the_relay_needs_no_airflow() -> None:
     assert (
         Settings.from_environment({key: GOOD[key] for key in ("EVEREST_MYSQL_URL", "EVEREST_AMQP_URL")}).airflow is None
