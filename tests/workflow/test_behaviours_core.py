@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Literal
 
 import pytest
 
@@ -249,3 +250,37 @@ def test_016_an_urgent_runs_tasks_outweigh_those_of_an_older_low_one(world: Worl
 def test_017_a_workflow_without_steps_cannot_be_built() -> None:
     with pytest.raises(DefinitionError, match="at least one step"):
         workflow("nothing").build()
+
+
+@pytest.mark.parametrize("tasks", ["per_step", "fused"])
+def test_what_a_function_does_to_the_state_it_was_given_is_kept_by_nobody(
+    world: World, tasks: Literal["per_step", "fused"]
+) -> None:
+    """What it returns is."""
+
+    def scribbles(state: dict[str, Any], *_: Any) -> dict[str, Any]:
+        state["notes"].append("?")
+        return {}
+
+    def streams(state: dict[str, Any], step: Any, chunks: list[Any]) -> Iterator[int]:
+        scribbles(state)
+        yield 1
+
+    built = (
+        workflow("scribbled")
+        .tasks(tasks)
+        .then(scribbles, name="one")
+        .then(scribbles, name="two")
+        .parallel({"left": scribbles, "right": scribbles})
+        .for_each("items", scribbles, name="each", reducer=scribbles)
+        .repeat_until("two", condition=lambda state: not scribbles(state))
+        .stream(streams, on_complete=lambda chunks, state: scribbles(state))
+        .then(gives(last=True), name="last", compensate_with=scribbles)
+        .build()
+    )
+
+    run_id = world.begin(built, {"notes": [], "items": [1, 2]})
+
+    assert (world.status(run_id), world.state(run_id)["notes"]) == ("completed", [])
+    left = {key[0]: one["state_after"]["notes"] for key, one in world.records(run_id).items() if one["state_after"]}
+    assert left == {name: [] for name in ("one", "two", "parallel", "each", "repeat", "streams", "last")}

@@ -6,6 +6,7 @@ pointer, under the run's lock.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -163,7 +164,8 @@ def settle(tx: Transaction, definition: Definition, run: Run, step: d.ForEach, t
     aggregate = _aggregate(tx, run, step, tx.runs.count_items(run, step.name))
     reduced: dict[str, Any] = {}
     if step.reducer is not None:
-        reduced = step.reducer({**state.public_part(run.state), **aggregate}, pointer.context(tx, run)) or {}
+        told = copy.deepcopy({**state.public_part(run.state), **aggregate})  # what it does to them would be kept
+        reduced = step.reducer(told, pointer.context(tx, run)) or {}
     return _going_on(tx, run, pointer.advance(tx, definition, run, step, token, {**aggregate, **reduced}))
 
 
