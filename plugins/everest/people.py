@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+LONGEST = 100
+"""Characters that the columns of names hold; what a person is called beyond them is not known any more."""
+
 
 def is_same(one: str | None, other: str | None) -> bool:
     return _told(one) == _told(other)
@@ -18,4 +21,4 @@ def is_among(who: str, names: Iterable[str]) -> bool:
 
 
 def _told(name: str | None) -> str:
-    return (name or "").casefold().strip()
+    return (name or "")[:LONGEST].casefold().strip()

@@ -17,3 +17,10 @@ def test_case_and_spaces_around_a_name_make_nobody_another(spelling: str) -> Non
 def test_anything_else_is_another_person(other: str | None) -> None:
     assert not people.is_same("rina", other)
     assert not people.is_among("rina", [other or "", "budi"])
+
+
+def test_a_name_that_its_column_has_cut_short_is_still_the_same_person() -> None:
+    whole = "Rina " + "x" * 120
+    assert people.is_same(whole, whole[: people.LONGEST])
+    assert people.is_among(whole, [whole[: people.LONGEST].lower()])
+    assert not people.is_same(whole, whole[: people.LONGEST - 1])
