@@ -62,6 +62,7 @@ def text(language: Language, key: str, **values: Any) -> str:
 class Said(str):
     """A sentence of the catalogue in one language, which knows its key and its holes."""
 
+    __slots__ = ("key", "values")
     key: str
     values: dict[str, Any]
 
