@@ -189,3 +189,16 @@ def test_a_file_that_does_not_arrive_can_be_sent_again(open_as: Open, connection
         page.unroute("**/submit")
         page.locator("form.upload button[type=submit]").click()
         expect(page.locator("article", has_text="SO-PUTUS")).to_have_count(1)
+
+
+def test_a_report_on_its_way_is_said_to_be(open_as: Open, connection: Any) -> None:
+    with open_as("analyst") as page:
+        page.goto("/reports?report=item")
+        button = page.locator("form[data-works] button[type=submit]")
+        expect(button).not_to_have_attribute("aria-busy", "true")
+        # As while an answer takes its time: the page is still there.
+        page.evaluate("document.addEventListener('submit', (event) => event.preventDefault())")
+        button.click()
+        expect(button).to_have_attribute("aria-busy", "true")
+        page.evaluate("window.dispatchEvent(new Event('pageshow'))")  # back out of the browser's memory
+        expect(button).not_to_have_attribute("aria-busy", "true")
