@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from urllib.parse import unquote, urlsplit
 
 from ingest_consumer.tls import Tls, split
 
 DEFAULT_VHOST = "/"
+LOCK_NAME_MAX = 64
+"""MySQL's limit on the name of a GET_LOCK."""
 WITHOUT_TLS = frozenset({"amqp", "http"})
 
 
@@ -61,6 +64,11 @@ class MysqlUrl:
             schema=unquote(parts.path[1:]),
             tls=tls,
         )
+
+    def lock_name(self, purpose: str) -> str:
+        """The named lock (GET_LOCK) of this schema, not of its server, for `purpose`."""
+        name = f"everest.{purpose}.{self.schema}"
+        return name if len(name) <= LOCK_NAME_MAX else f"everest.{purpose}.{sha256(name.encode()).hexdigest()[:32]}"
 
 
 def vhost_of(amqp_url: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from hashlib import sha256
 from typing import Any
 
 import pymysql
@@ -26,8 +25,6 @@ CONNECT_TIMEOUT_S = 5
 CR_SSL_CONNECTION_ERROR = 2026
 ACCESS_DENIED = 1045
 LOCK_WAIT_S = 5
-LOCK_NAME_MAX = 64
-"""MySQL's limit on the name of a GET_LOCK."""
 
 
 class _Connection(pymysql.connections.Connection):
@@ -76,8 +73,7 @@ class Database:
 
     def lock_name(self, purpose: str) -> str:
         """The named lock of this schema for `purpose`."""
-        name = f"everest.{purpose}.{self._url.schema}"
-        return name if len(name) <= LOCK_NAME_MAX else f"everest.{purpose}.{sha256(name.encode()).hexdigest()[:32]}"
+        return self._url.lock_name(purpose)
 
     def _connect(self) -> Connection:
         conn = _Connection(

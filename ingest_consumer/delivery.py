@@ -23,7 +23,7 @@ from ingest_consumer.pauses import Backoff, Complaints
 from ingest_consumer.rejection import DEATHS
 from ingest_consumer.settings import Settings
 from ingest_consumer.shadow import OPNAME_POSTING, OUR_LETTER, Shadow
-from ingest_consumer.verdict import Outcome, Verdict
+from ingest_consumer.verdict import Outcome, Verdict, stages
 
 log = logging.getLogger(__name__)
 
@@ -232,27 +232,18 @@ class Delivery:
             why = f"shadow row {row.id} went on to {row.dag_run_id}"
             onward = run_link(row.dag_id or dag_id, row.dag_run_id) if row.dag_run_id else "no run yet"
             goes_on = self._note(f"{cause}goes on in {onward}", row)
-            return Verdict(Outcome.ACK, why, dag_id, run_id, goes_on, stages=self._stages(row))
+            return Verdict(Outcome.ACK, why, dag_id, run_id, goes_on, stages=stages(row, self._claimed_at))
         why = f"shadow row {row.id} is {row.worker_status}"
         if row.meant_status is None:
             return Verdict(Outcome.REJECT, f"{why}, which is none of ours", dag_id, run_id)
         told = f"{row.worker_status}: {row.reason}" if row.worker_status in ("FAILED", "WAITING") else None
         note = self._note(told, row)
         if not row.needs_dead_letter:
-            return Verdict(Outcome.ACK, why, dag_id, run_id, note, stages=self._stages(row))
+            return Verdict(Outcome.ACK, why, dag_id, run_id, note, stages=stages(row, self._claimed_at))
         with self._means.database.transaction() as conn:
             won = shadow.mark_dead_lettered(conn, row.id, run_id)
         outcome = Outcome.REJECT if won or self._may_owe_letter else Outcome.ACK
-        return Verdict(outcome, f"{why}: {row.reason}", dag_id, run_id, note, stages=self._stages(row))
-
-    def _stages(self, row: Shadow) -> dict[str, float]:
-        """By the database's clock alone. A row that was published again meanwhile does not know its first time."""
-        if self._claimed_at is None or row.worker_at is None:
-            return {}
-        stages = {"processing_to_end": (row.worker_at - self._claimed_at).total_seconds()}
-        if row.published_at is not None and row.n is not None and row.published_at <= self._claimed_at:
-            stages["publish_to_processing"] = (self._claimed_at - row.published_at).total_seconds()
-        return stages
+        return Verdict(outcome, f"{why}: {row.reason}", dag_id, run_id, note, stages=stages(row, self._claimed_at))
 
     def _note(self, told: str | None, row: Shadow) -> str | None:
         assert self._run is not None

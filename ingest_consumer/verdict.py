@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import Enum
+
+from ingest_consumer.shadow import Shadow
 
 
 class Outcome(Enum):
@@ -36,3 +39,14 @@ class Verdict:
     @property
     def how(self) -> str:
         return self.ended or _ENDS[self.outcome]
+
+
+def stages(row: Shadow, claimed_at: datetime | None) -> dict[str, float]:
+    """Seconds of the job in each stage, by the database's clock alone. A row that was published again meanwhile does
+    not know its first time."""
+    if claimed_at is None or row.worker_at is None:
+        return {}
+    spent = {"processing_to_end": (row.worker_at - claimed_at).total_seconds()}
+    if row.published_at is not None and row.n is not None and row.published_at <= claimed_at:
+        spent["publish_to_processing"] = (claimed_at - row.published_at).total_seconds()
+    return spent

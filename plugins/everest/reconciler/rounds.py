@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from hashlib import sha256
 from typing import TypeVar
 
 from everest.errors import HandlerHangs, SettingsError, TransientDatabaseError
@@ -39,8 +38,6 @@ Found = TypeVar("Found", Job, Workflow)
 TROUBLES_MAX = 5
 """Rows in trouble, of one kind and in one round: each may cost what a server takes to say no. The rest is for the next
 round."""
-LOCK_NAME_MAX = 64
-"""MySQL's limit on the name of a GET_LOCK."""
 
 
 class Reconciler:
@@ -133,7 +130,7 @@ class Reconciler:
 
     def _take_turn(self) -> bool:
         """Whether the named lock is this session's. A lost connection loses the lock, so it is asked for each round."""
-        name = lock_name(self._settings.mysql.schema)
+        name = self._settings.mysql.lock_name("reconciler")
         with self._database.transaction() as tx:
             active = bool(rows.QUERIES.owns_lock(tx.conn, name=name))
             if not active and rows.QUERIES.get_lock(tx.conn, name=name):
@@ -290,9 +287,3 @@ class Reconciler:
         workflow may have asked another database."""
         with self._database.transaction() as tx:
             tx.conn.query("DO 0")
-
-
-def lock_name(schema: str) -> str:
-    """One active reconciler per schema, not per server."""
-    name = f"everest.reconciler.{schema}"
-    return name if len(name) <= LOCK_NAME_MAX else f"everest.reconciler.{sha256(name.encode()).hexdigest()[:32]}"

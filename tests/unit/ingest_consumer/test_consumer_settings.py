@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from ingest_consumer.addresses import LOCK_NAME_MAX, MysqlUrl
 from ingest_consumer.errors import SettingsError
 from ingest_consumer.settings import Settings
 
@@ -91,3 +92,12 @@ def test_every_blocking_call_stays_below_a_short_heartbeat() -> None:
     assert settings.mysql_timeout < timedelta(seconds=4)
     with pytest.raises(SettingsError, match="EVEREST_AIRFLOW_TIMEOUT_S"):
         Settings.from_environment(GOOD | {"EVEREST_HEARTBEAT_S": "4", "EVEREST_AIRFLOW_TIMEOUT_S": "5"}, airflow=True)
+
+
+@pytest.mark.parametrize("schema", ["books", "b" * 64])
+def test_the_name_of_a_lock_fits_and_belongs_to_one_schema(schema: str) -> None:
+    def name(schema: str) -> str:
+        return MysqlUrl.parse(f"mysql://u:p@db/{schema}").lock_name("relay")
+
+    assert len(name(schema)) <= LOCK_NAME_MAX
+    assert name(schema) != name(schema[:-1])

@@ -7,7 +7,6 @@ from datetime import timedelta
 import pytest
 
 from everest.errors import SettingsError
-from everest.reconciler.rounds import LOCK_NAME_MAX, lock_name
 from everest.reconciler.settings import Limits, ReconcilerSettings
 
 ENV = {
@@ -96,9 +95,3 @@ def test_everything_that_is_wrong_is_named_at_once_and_no_secret_with_it() -> No
 
 def test_a_password_never_shows() -> None:
     assert "geheim" not in repr(ReconcilerSettings.from_environment(ENV | MANAGEMENT))
-
-
-@pytest.mark.parametrize("schema", ["books", "b" * 64])
-def test_the_lock_name_fits_and_belongs_to_one_schema(schema: str) -> None:
-    assert len(lock_name(schema)) <= LOCK_NAME_MAX
-    assert lock_name(schema) != lock_name(schema[:-1])
