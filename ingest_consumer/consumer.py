@@ -255,7 +255,7 @@ def check_start(settings: Settings, stop: threading.Event, vitals: Vitals | None
             connection = broker.connect(settings.amqp_url, "everest start-up check", settings.heartbeat)
             try:
                 topology.ensure(connection, settings.amqp_url, settings.management)
-                if (risk := topology.letters_at_risk(settings.amqp_url, settings.management)) is not None:
+                for risk in topology.risks(settings.amqp_url, settings.management):
                     log.warning("%s", risk)
                 return
             finally:

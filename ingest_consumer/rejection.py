@@ -16,11 +16,13 @@ from typing import Any
 
 import pika
 from pika.adapters.blocking_connection import BlockingChannel
+from pika.exceptions import NackError, UnroutableError
 from pika.spec import PERSISTENT_DELIVERY_MODE
 
 from ingest_consumer import topology
 from ingest_consumer.broker import close_quietly
-from ingest_consumer.shadow import DEAD_LETTER_EXCHANGE, OUR_LETTER, ROUTING_KEY
+from ingest_consumer.errors import TopologyError
+from ingest_consumer.shadow import DEAD_LETTER_EXCHANGE, DEAD_LETTER_QUEUE, OUR_LETTER, ROUTING_KEY
 
 DEATHS = "x-death"
 """The broker's header. Its types are gone once a client has read it, so nobody can say whether the broker will."""
@@ -59,6 +61,9 @@ class Rejection:
         try:
             writer.confirm_delivery()
             writer.basic_publish(DEAD_LETTER_EXCHANGE, ROUTING_KEY, self.body, properties, mandatory=True)
+        except (NackError, UnroutableError) as refusal:
+            words = f"{DEAD_LETTER_QUEUE} takes no letter: is it full, or not bound to {DEAD_LETTER_EXCHANGE}?"
+            raise TopologyError(words) from refusal
         finally:
             close_quietly(writer)
 

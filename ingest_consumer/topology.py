@@ -33,6 +33,8 @@ DEAD_LETTER_QUEUE_ARGUMENTS = {"x-queue-type": "classic"}
 """Said outright, because a site may have another default: a quorum queue of RabbitMQ 4 drops a letter that was read
 twenty times, and they are read every minute."""
 NO_LIMIT = -1
+LIMITS = frozenset({"message-ttl", "max-length", "max-length-bytes", "expires"})
+"""Of a queue, by which it loses messages."""
 LETTER_KEYS = (ROUTING_KEY, JOBS_QUEUE)
 """Of messages that may be rejected: as published to our exchange, and as put into the queue directly, which is what the
 broker's own tools do. What came under another key is not rejected (rejection.py)."""
@@ -106,19 +108,27 @@ def _on_channel(connection: pika.BlockingConnection, do: Callable[[BlockingChann
         close_quietly(channel)
 
 
-def letters_at_risk(amqp_url: str, management: Login | None) -> str | None:
-    """Why the dead-letter queue that stands there may lose letters; None when it does not, or nobody can be asked."""
-    found = _look_up(amqp_url, management, DEAD_LETTER_QUEUE)
-    if found is None or found.get("type") != "quorum":
-        return None
-    policy = found.get("effective_policy_definition")
-    limits = (found.get("arguments", {}).get("x-delivery-limit"), dict(policy or {}).get("delivery-limit"))
-    if NO_LIMIT in limits:
-        return None
-    return (
-        f"{DEAD_LETTER_QUEUE} is a quorum queue: from RabbitMQ 4 on it drops a letter that was read 20 times, and they"
-        " are read every minute. Give it a policy with delivery-limit -1, or make it a classic queue."
-    )
+def risks(amqp_url: str, management: Login | None) -> list[str]:
+    """What may lose messages of the queues that stand there; nothing when nobody can be asked."""
+    found = {name: _look_up(amqp_url, management, name) or {} for name in (JOBS_QUEUE, DEAD_LETTER_QUEUE)}
+    told = [
+        f"{name} has a limit ({', '.join(limits)}): the broker takes messages out by itself. Take the limit away."
+        for name, queue in found.items()
+        if (limits := sorted(LIMITS & _settings_of(queue).keys()))
+    ]
+    letters = found[DEAD_LETTER_QUEUE]
+    if letters.get("type") == "quorum" and _settings_of(letters).get("delivery-limit") != NO_LIMIT:
+        told.append(
+            f"{DEAD_LETTER_QUEUE} is a quorum queue: from RabbitMQ 4 on it drops a letter that was read 20 times, and"
+            " they are read every minute. Give it a policy with delivery-limit -1, or make it a classic queue."
+        )
+    return told
+
+
+def _settings_of(queue: dict[str, Any]) -> dict[str, Any]:
+    """By arguments and policies, under the names that policies have."""
+    arguments = {name.removeprefix("x-"): value for name, value in dict(queue.get("arguments") or {}).items()}
+    return {**dict(queue.get("effective_policy_definition") or {}), **arguments}
 
 
 def _differences(amqp_url: str, management: Login | None) -> str | None:

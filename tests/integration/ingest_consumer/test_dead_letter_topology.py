@@ -107,6 +107,40 @@ def test_a_dead_letter_queue_that_drops_what_is_read_often_is_warned_of(
     assert ("drops a letter" in caplog.text) is is_warned
 
 
+@pytest.mark.parametrize("queue", [QUEUE, DLQ])
+def test_a_queue_from_which_the_broker_takes_messages_out_by_itself_is_warned_of(
+    vhost: Vhost, settings: Settings, caplog: pytest.LogCaptureFixture, queue: str
+) -> None:
+    vhost.declare()
+    policy = {"pattern": queue, "definition": {"max-length": 10, "message-ttl": 60_000}, "apply-to": "queues"}
+    vhost.api("PUT", f"policies/{vhost.name}/limits", policy)
+
+    def told() -> bool:  # the policy takes a moment to be there
+        check_start(settings, Event())
+        return "has a limit" in caplog.text
+
+    until(told, "warned")
+    assert f"{queue} has a limit (max-length, message-ttl)" in caplog.text
+
+
+def test_a_dead_letter_queue_that_is_full_keeps_the_message_in_the_queue_of_jobs_and_says_so(
+    vhost: Vhost, running: Running, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What the consumer writes itself is confirmed; by the broker's own rejection it would be lost."""
+    limit = {"x-max-length": 1, "x-overflow": "reject-publish"}
+    vhost.api("PUT", f"queues/{vhost.name}/{DLQ}", {"durable": True, "arguments": limit})
+    vhost.declare()
+    for body in (b"first", b"second"):
+        vhost.publish(body, exchange="", routing_key=QUEUE, headers={"x-death": "made up"})
+
+    running.consumer(settings)
+
+    until(lambda: f"{DLQ} takes no letter: is it full" in caplog.text, "said")
+    assert [body for _, body in vhost.read(DLQ)] == [b"first"]
+    until(lambda: vhost.depth(DLQ) == 1, "there is room again")
+    assert [body for _, body in vhost.read(DLQ)] == [b"second"]
+
+
 @pytest.mark.parametrize("asks_management", [True, False])
 def test_a_queue_with_other_arguments_is_a_start_up_error_that_names_the_difference(
     vhost: Vhost, settings: Settings, asks_management: bool
