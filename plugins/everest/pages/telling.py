@@ -78,7 +78,7 @@ def _told(language: Language, kept: Any, limit: int, depth: int) -> Markup:
 
 def _hole(language: Language, name: str, value: Any, limit: int, depth: int) -> Markup:
     if isinstance(value, list) and depth:
-        return Markup(words.joint(name)).join(_hole(language, name, one, limit, depth - 1) for one in value)
+        return escape(words.joint(name)).join(_hole(language, name, one, limit, depth - 1) for one in value)
     if isinstance(value, Mapping):
         return _told(language, value, limit, depth - 1)
     for section in _SECTIONS.get(name, ()):
