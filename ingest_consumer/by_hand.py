@@ -78,9 +78,9 @@ def cancel_dropped(conn: Any, shadow_id: int, actor: str, reason: str) -> bool:
         refusal = f"workflow {run['id']} carries no document; type: python -m everest workflow cancel {run['id']}"
         raise _refused("no_document", refusal, row, run=run["id"])
     error = f"Dibatalkan oleh {actor}: {reason}. Kesalahan sebelumnya: {row.reason}"
-    response = json.dumps(
-        {"status": "error", "code": CANCELLED_BY_HAND, "message": error, "errors": _errors(row)}, ensure_ascii=False
-    )
+    said = {"key": "rerun.dropped", "values": {"who": actor, "reason": reason, "why": _failure(row)}}
+    answer = {"status": "error", "code": CANCELLED_BY_HAND, "message": error, "said": said, "errors": _errors(row)}
+    response = json.dumps(answer, ensure_ascii=False)
     words = {"shadow_id": shadow_id, "workflow_id": row.workflow_id, "error": error, "response": response}
     if not shadow.queries.cancel_shadow(conn, **words):
         return False
@@ -90,6 +90,13 @@ def cancel_dropped(conn: Any, shadow_id: int, actor: str, reason: str) -> bool:
         _event(conn, row, "cancelled", actor, reason)
     shadow.audit(conn, actor, "drop", row, reason, {"worker_status": "CANCELLED", "error_code": CANCELLED_BY_HAND})
     return True
+
+
+def _failure(row: Shadow) -> dict[str, Any]:
+    """Why it failed, with what tells it in another language where its answer says that."""
+    answer = object_in(row.response)
+    said = answer.get("said") if answer.get("message") == row.reason else None
+    return {"message": row.reason, **({"said": said} if isinstance(said, dict) else {})}
 
 
 def _refused(key: str, words: str, row: Shadow | None, **values: Any) -> RerunRefused:

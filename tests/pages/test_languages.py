@@ -16,6 +16,7 @@ from everest.audit.invariants import BY_KEY
 from everest.settings import MysqlUrl
 from everest.words import LANGUAGES, catalogue
 from tests import builders
+from tests.pages import standing
 from tests.pages.conftest import Be
 from tests.pages.forms import HEADER, SOUND
 from tests.pages.forms import kept as draft_of
@@ -188,3 +189,26 @@ def test_a_finding_of_another_version_stands_as_it_was_said(browser: Be, connect
     connection.commit()
     assert '<span lang="id">apa adanya</span>' in browser("analyst").get("/health?lang=en").text
     assert kept("unbalanced:1", "apa adanya", {})["key"] == f"{SECTION}.unbalanced"
+
+
+@pytest.mark.parametrize("said", [None, {"key": "refused.document", "values": {"n": 1}}])
+def test_why_a_document_was_dropped_is_read_in_either_language(
+    browser: Be, connection: Any, said: dict[str, Any] | None
+) -> None:
+    """With the failure before, as far as its answer says what tells it."""
+    document = standing.failed(connection)
+    if said is not None:
+        standing.run(
+            connection,
+            "UPDATE rabbit_publish_shadow SET response = JSON_SET(response, '$.said', JSON_EXTRACT(%s, '$'))",
+            json.dumps(said),
+        )
+    dropped = browser("finance").submit("/dead-letters/drop", shadow_id=str(document.shadow_id), reason="dobel")
+    assert dropped.status_code == 200
+    told = {one: browser("finance").get(f"/documents/{document.shadow_id}?lang={one}").text for one in LANGUAGES}
+    assert "Dibatalkan oleh finance: dobel. Kesalahan sebelumnya: dokumen ditolak: 1 masalah" in told["id"]
+    why = "the document is refused; problems: 1" if said else '<span lang="id">dokumen ditolak: 1 masalah</span>'
+    assert f"Cancelled by finance: dobel. The failure before: {why}" in told["en"]
+    connection.commit()
+    row = builders.shadow(connection, document.shadow_id)
+    assert row["error"] == "Dibatalkan oleh finance: dobel. Kesalahan sebelumnya: dokumen ditolak: 1 masalah"

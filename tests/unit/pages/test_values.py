@@ -140,7 +140,7 @@ VALUES = {
     "unit": {"second", "minute", "hour", "day"},
     "vitals": {"new", "late", *(kind.lower() for kind in vitals.HOLDS_UP)},
     "broken": keys_of("broken", CONSUMER) | said([ROOT / "ingest_consumer/message.py"], ("_Wrong",), 0),
-    "rerun": said(CONSUMER, ("_refused",), 0),
+    "rerun": said(CONSUMER, ("_refused",), 0) | {"dropped"},
     "engine": keys_of("engine", MODULES) | {"rejected", "rejected_silently"},
     "audit_note": keys_of("audit_note", MODULES),
     "file": keys_of("file", MODULES)
