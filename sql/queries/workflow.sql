@@ -430,7 +430,10 @@ UPDATE rabbit_publish_shadow s
 JOIN rabbit_publish_shadow c ON c.id = :carrier_id
 SET s.response = JSON_OBJECT('status', 'error', 'code', 409, 'message', CONCAT(
         'transaksi ', s.transaksi_id, ' sudah selesai (COMPLETED) dengan nota ', COALESCE(:nota, c.nomer_nota),
-        '; nota ', s.nomer_nota, ' tidak bisa memakainya lagi'), 'errors', JSON_ARRAY()),
+        '; nota ', s.nomer_nota, ' tidak bisa memakainya lagi'),
+        'said', JSON_OBJECT('key', 'engine.ended_as_other', 'values', JSON_OBJECT('number', s.transaksi_id,
+            'state', 'COMPLETED', 'other', COALESCE(:nota, c.nomer_nota), 'nota', s.nomer_nota)),
+        'errors', JSON_ARRAY()),
     s.error = CONCAT(
         'transaksi ', s.transaksi_id, ' sudah selesai (COMPLETED) dengan nota ', COALESCE(:nota, c.nomer_nota),
         '; nota ', s.nomer_nota, ' tidak bisa memakainya lagi'),

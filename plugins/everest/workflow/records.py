@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from everest.words import say, told
+
 RunStatus = Literal[
     "running", "paused", "waiting_for_signal", "waiting_for_workflows", "completed", "failed", "cancelled"
 ]
@@ -198,9 +200,6 @@ def is_other_nota(nota: str | None, documents: str | None) -> bool:
 def nota_refused(transaksi_id: int | None, worker_status: str, documents: str | None, nota: str | None) -> Outcome:
     """How a job ends that names another nota than its document, which stands as worker_status. The sentence stands in
     the query part_strangers as well."""
-    stands = "dimulai" if worker_status == "FAILED" else "selesai"
-    message = (
-        f"transaksi {transaksi_id} sudah {stands} ({worker_status}) dengan nota {documents};"
-        f" nota {nota} tidak bisa memakainya lagi"
-    )
-    return Outcome("FAILED", {"status": "error", "code": 409, "message": message, "errors": []}, 409, message)
+    key = "engine.begun_as_other" if worker_status == "FAILED" else "engine.ended_as_other"
+    message = say("id", key, number=transaksi_id, state=worker_status, other=documents, nota=nota)
+    return Outcome("FAILED", {"status": "error", "code": 409, **told(message), "errors": []}, 409, message)
