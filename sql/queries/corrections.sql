@@ -2,7 +2,7 @@
 
 -- name: waiting_correction(transaksi_id)^
 -- Who replaced the lines that stand, and why, while the document is FAILED and below the second authorisation.
-SELECT h.nomer_nota, a.actor, a.reason, a.created_at, h.zona_waktu
+SELECT a.id AS number, h.nomer_nota, a.actor, a.reason, a.created_at, h.zona_waktu
 FROM so_headers_staging h
 JOIN audit_log a ON a.id = (
     SELECT MAX(l.id) FROM audit_log l WHERE l.transaksi_id = h.transaksi_id AND l.action = 'replace'

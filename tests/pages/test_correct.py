@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -76,9 +77,10 @@ def test_h13_corrected_by_one_authorised_by_another_and_posted(
     assert builders.shadow(connection, failed.shadow_id)["worker_status"] == "FAILED"
     assert "rak 3 sudah dihitung" in other.get(path).text and 'data-open="authorise"' in other.get(path).text
     assert 'data-open="authorise"' not in one.get(path).text
-    assert one.submit(f"{path}/authorise").status_code == 403
-    assert other.submit(f"{path}/authorise").status_code == 303
-    assert other.submit(f"{path}/authorise").status_code == 409
+    assert one.submit(f"{path}/authorise", correction=seen(other, path)).status_code == 403
+    number = seen(other, path)
+    assert other.submit(f"{path}/authorise", correction=number).status_code == 303
+    assert other.submit(f"{path}/authorise", correction=number).status_code == 409
     assert builders.shadow(connection, failed.shadow_id)["worker_status"] == "PENDING"
     assert run(walker, connection, failed) == "COMPLETED"
     assert builders.books(connection).agree
@@ -138,8 +140,26 @@ def test_what_was_corrected_and_not_authorised_can_be_run_and_is_refused_by_the_
     assert run(walker, connection, failed) == "FAILED"
     assert "otorisasi level 1 belum cukup" in one.get(path).text
     assert builders.rows(connection, "SELECT 1 FROM posting_sets") == []
-    assert browser("finance-2").submit(f"{path}/authorise").status_code == 303
+    other = browser("finance-2")
+    assert other.submit(f"{path}/authorise", correction=seen(other, path)).status_code == 303
     assert run(walker, connection, failed) == "COMPLETED"
+
+
+def test_who_authorises_stands_behind_the_correction_they_saw_and_not_behind_a_later_one(
+    browser: Be, connection: Any, failed: Document
+) -> None:
+    path, one, other = f"/documents/{failed.shadow_id}", browser("finance"), browser("finance-2")
+    assert one.submit(f"{path}/correct", pasted=COUNTED, decimal="id", reason="rak 3").status_code == 303
+    number = seen(other, path)
+    changed = COUNTED.replace("00123;10;12", "00123;10;9000")
+    assert one.submit(f"{path}/correct", pasted=changed, decimal="id", reason="rak 3").status_code == 303
+
+    refused = other.submit(f"{path}/authorise", correction=number)
+
+    assert (refused.status_code, "sudah berganti" in refused.text) == (409, True)
+    assert other.submit(f"{path}/authorise").status_code == 409, "who has seen none stands behind none"
+    assert builders.shadow(connection, failed.shadow_id)["worker_status"] == "FAILED"
+    assert other.submit(f"{path}/authorise", correction=seen(other, path)).status_code == 303
 
 
 def test_where_people_may_authorise_their_own_a_correction_runs_at_once(
@@ -193,3 +213,8 @@ def read(content: bytes) -> Any:
         file.flush()
         header = {"nomer_nota": "SO-1", "gudang_kode": "GD-A", "tanggal_opname": "2026-08-31"}
         return read_file(Path(file.name), Reading(header, None, "id")).submission.lines
+
+
+def seen(browser: Browser, path: str) -> str:
+    """The correction that the page of a document shows to whoever may authorise it."""
+    return re.findall(r'name="correction" value="([0-9]+)"', browser.get(path).text)[0]

@@ -35,8 +35,10 @@ MAX_REASON = 500
 
 @dataclass(frozen=True)
 class Waiting:
-    """A correction that another person has not authorised yet. zona_waktu: of the header's instants."""
+    """A correction that another person has not authorised yet. number: a later one of the same document has another.
+    zona_waktu: of the header's instants."""
 
+    number: int
     nomer_nota: str
     actor: str
     reason: str | None
@@ -67,11 +69,12 @@ def objection(tx: UnitOfWork, correction: Waiting, who: str) -> Said | None:
     return say("id", "refused.own_correction", who=who, nota=correction.nomer_nota)
 
 
-def authorise(tx: UnitOfWork, transaksi_id: int, shadow_id: int, who: str) -> str:
+def authorise(tx: UnitOfWork, transaksi_id: int, shadow_id: int, who: str, seen: int) -> str:
     """The second authorisation and the rerun; returns the DAG run that was announced. The caller commits.
 
-    Raises DocumentMissing; Conflict when no correction waits (any more) or the job is not FAILED; Forbidden for whoever
-    made it.
+    seen: the number of the correction that the person looked at; nobody stands behind lines that came after it. Raises
+    DocumentMissing; Conflict when no correction waits (any more), another one by now, or the job is not FAILED;
+    Forbidden for whoever made it.
     """
     header = tx.books.lock_document(transaksi_id)
     if header is None:
@@ -79,6 +82,8 @@ def authorise(tx: UnitOfWork, transaksi_id: int, shadow_id: int, who: str) -> st
     correction = waiting(tx, transaksi_id)
     if correction is None:
         raise Conflict(say("id", "refused.not_waiting", nota=header.nomer_nota))
+    if correction.number != seen:
+        raise Conflict(say("id", "refused.other_correction", nota=header.nomer_nota))
     why_not = objection(tx, correction, who)
     if why_not is not None:
         raise Forbidden(why_not)

@@ -71,5 +71,10 @@ def _answer(request: Request) -> tuple[str, int | None]:
 
 def sequence_of(request: Request) -> int | None:
     """The number of the question that the form was about. One that is none is no question of ours."""
-    given = str(form(request).get("sequence", ""))
-    return int(given) if given.isascii() and given.isdecimal() and len(given) < 10 else -1
+    return number_in(request, "sequence")
+
+
+def number_in(request: Request, name: str) -> int:
+    """Of what the form was about; -1, which nothing has, for none."""
+    given = str(form(request).get(name, ""))
+    return int(given) if given.isascii() and given.isdecimal() and len(given) < 19 else -1

@@ -20,6 +20,7 @@ from everest.intake.files import FileRefused, FileUnreadable
 from everest.intake.template import COLUMNS
 from everest.pages import store, view
 from everest.pages.access import Permission
+from everest.pages.approvals import number_in
 from everest.pages.documents import QUERIES as DOCUMENTS
 from everest.pages.documents import visible
 from everest.pages.guard import GuardedRoute, needs, person
@@ -93,10 +94,11 @@ def correct(request: Request, shadow_id: int) -> Response:
 @router.post("/documents/{shadow_id}/authorise")
 @needs(Permission.ACT)
 def authorise(request: Request, shadow_id: int) -> Response:
-    """Another person's authorisation of a correction: the document runs again in the same act."""
+    """Another person's authorisation of the correction that they saw: the document runs again in the same act."""
+    seen = number_in(request, "correction")
     with store.transaction(request) as tx:
         doc = visible(tx, person(request), shadow_id)
-        corrections.authorise(tx, doc["transaksi_id"], shadow_id, person(request).name)
+        corrections.authorise(tx, doc["transaksi_id"], shadow_id, person(request).name, seen)
     return view.back(request, f"/documents/{shadow_id}", "authorised")
 
 
