@@ -18,10 +18,11 @@ from everest.words import LANGUAGES, catalogue
 from tests import builders
 from tests.pages import standing
 from tests.pages.conftest import Be
-from tests.pages.forms import HEADER, SOUND
+from tests.pages.forms import HEADER, NOT_COUNTED, SOUND
 from tests.pages.forms import kept as draft_of
 from tests.pages.posted import walked
 from tests.pages.routes import doors
+from tests.pages.standing import failed
 from tests.unit.words import foreign
 
 WRONG = (
@@ -33,6 +34,8 @@ WRONG = (
     f"A;{'9' * 30};1;1;{'l' * 65};;;\n"
     'B;1;1;"1" x;;;;\n'
 )
+BY_THE_RULES = "kode_barang;qty_sistem;qty_fisik;harga_pokok;gudang_kode\nA;-1;;0;\nA;1;1;;GD-Z\n A;1;1;1;\n"
+NEXT_YEAR = "kode_barang;qty_sistem;qty_fisik;harga_pokok;snapshot_at\nA;1;1;1;2098-01-01 00:00 WIB\n"
 THEIRS = ("expected after",)
 """Words of Python's own inside of a sentence of ours; they are marked as the English they are."""
 
@@ -60,7 +63,7 @@ def only(language: str, page: str) -> None:
 
 
 def test_h02a_what_is_wrong_with_a_paste_is_said_in_the_language_of_the_page(browser: Be) -> None:
-    for language, pasted in product(LANGUAGES, (WRONG, "a;b,c\n", "", "lot\n1\n")):
+    for language, pasted in product(LANGUAGES, (WRONG, BY_THE_RULES, "a;b,c\n", "", "lot\n1\n")):
         sent = browser("warehouse").submit(f"/submit?lang={language}", pasted=pasted, submit_token="one", **HEADER)
         assert sent.status_code == 422 and 'id="problems"' in sent.text
         only(language, sent.text)
@@ -83,6 +86,16 @@ def test_what_is_wrong_with_a_cell_of_a_workbook_is_said_in_the_language_of_the_
     assert sent.status_code == 422
     assert ("sel B2: " in sent.text, "cell B2: " in sent.text) == (language == "id", language == "en")
     only(language, sent.text)
+
+
+def test_what_is_wrong_with_a_correction_is_said_in_the_language_of_the_page(browser: Be, connection: Any) -> None:
+    document = failed(connection, lines=NOT_COUNTED)
+    path = f"/documents/{document.shadow_id}/correct"
+    for language, pasted in product(LANGUAGES, (WRONG, BY_THE_RULES, NEXT_YEAR)):
+        fields = {"pasted": pasted, "decimal": "id", "reason": "salah rak"}
+        sent = browser("finance").submit(f"{path}?lang={language}", **fields)
+        assert sent.status_code == 422 and 'id="problems"' in sent.text
+        only(language, sent.text)
 
 
 FIELDS = {
@@ -114,14 +127,16 @@ def test_why_an_action_is_refused_is_said_in_the_language_of_the_page(
         fields |= {"reason": ""} if path.endswith("/withdraw") else {}
         answer = browser("engineer").submit(f"{path.format(**numbers)}?lang={language}", **fields)
         assert answer.status_code in (200, 403, 404, 409, 422), (path, answer.text)
-        if not path.endswith("/reverse"):
-            only(language, answer.text)
+        only(language, answer.text)
         refused.append(path)
     assert set(refused) == set(ACTIONS) and len(ACTIONS) > 20
 
 
 REASONS = {
-    "/documents/{shadow_id}/reverse": ("dokumen sendiri dibalik oleh orang lain", None),
+    "/documents/{shadow_id}/reverse": (
+        "dokumen sendiri dibalik oleh orang lain",
+        "document is reversed by somebody else",
+    ),
     "/documents/{shadow_id}/rerun": ("hanya yang gagal bisa dijalankan lagi", "only a failed one can be run again"),
     "/approvals/{shadow_id}/approve": ("tidak menunggu keputusan", "waits for no decision"),
     "/approvals/{shadow_id}/reject": ("tidak menunggu keputusan", "waits for no decision"),
@@ -139,9 +154,8 @@ def test_each_refusal_says_what_it_says(browser: Be, connection: Any, database: 
         address = path.format(shadow_id=posted.shadow_id, transaksi_id=draft)
         fields = {"reason": "" if "withdraw" in path else "salah rak", "sequence": "1"}
         for language, sentence in zip(LANGUAGES, sentences, strict=True):
-            if sentence is not None:
-                answer = browser("engineer").submit(f"{address}?lang={language}", **fields)
-                assert answer.status_code in (403, 409, 422) and sentence in answer.text, (path, answer.text)
+            answer = browser("engineer").submit(f"{address}?lang={language}", **fields)
+            assert answer.status_code in (403, 409, 422) and sentence in answer.text, (path, answer.text)
 
 
 def test_why_a_button_is_not_there_is_said_in_the_language_of_the_page(

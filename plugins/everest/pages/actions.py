@@ -19,7 +19,7 @@ CAN_BE_PREVIEWED = ("PENDING", "WAITING", "FAILED")
 @dataclass(frozen=True)
 class Actions:
     """offered: names of the buttons. why_not: of those that the document's status suggests, why this person does not
-    get them now (Indonesian, as the refusal would say it). undoing: the reversal that stands for the document, on its
+    get them now (as the refusal would say it). undoing: the reversal that stands for the document, on its
     way, failed or posted. correction: the one that waits for another person."""
 
     offered: frozenset[str]

@@ -80,7 +80,7 @@ FILES: tuple[tuple[str, str | bytes, dict[str, Any]], ...] = (
         {},
     ),
     ("bytes.csv", csv("A,1,1,1").encode() + b"\xff,1,1,1\n", {}),
-    ("either.csv", csv("A,1.000,1,1"), {}),
+    ("either.csv", csv("A,1.000,1,1", " ,1,1,1", "A ,1,1,1", "\u200bA,1,1,1"), {}),
     ("id.csv", csv("A,1.5.5,1,' '").replace("'", ""), {"decimal": "id"}),
     ("en.csv", csv("A,1.5.5,1,1"), {"decimal": "en"}),
     ("two.csv", csv("A,1,1,1,GD-A", "A,1,1,1,GD-B", titles=f"{TITLES},gudang_dokumen"), {}),
