@@ -28,6 +28,7 @@ from ingest_consumer.pauses import Backoff, Complaints
 from ingest_consumer.rejection import Rejection
 from ingest_consumer.settings import Settings
 from ingest_consumer.shadow import JOBS_QUEUE
+from ingest_consumer.starting import check_start
 from ingest_consumer.verdict import Outcome, Verdict
 from ingest_consumer.vitals import ACTIVE, Pulse, Vitals
 from ingest_consumer.watch import Watch, Watched
@@ -40,6 +41,7 @@ BUG_TRIES = 3
 """An error of ours in handling a delivery is tried this often, then the delivery is dead-lettered, so that it never
 stops the consumer."""
 STOP_WITHIN_S = 15.0
+PULSE_JOIN_S = 2.0
 
 
 class _Resubscribe(Exception):
@@ -246,25 +248,6 @@ class Worker:
             meter.observe(metrics.STAGE_SECONDS, seconds, stage=stage)
 
 
-def check_start(settings: Settings, stop: threading.Event, vitals: Vitals | None = None) -> None:
-    """Waits for the broker, then checks or declares the topology. Raises TopologyError: no worker could start."""
-    complaints = Complaints(log, "consumer", vitals)
-    backoff = Backoff(settings.retry_max)
-    while not stop.is_set():
-        try:
-            connection = broker.connect(settings.amqp_url, "everest start-up check", settings.heartbeat)
-            try:
-                topology.ensure(connection, settings.amqp_url, settings.management)
-                for risk in topology.risks(settings.amqp_url, settings.management):
-                    log.warning("%s", risk)
-                return
-            finally:
-                broker.close_quietly(connection)
-        except BROKER_ERRORS as error:
-            complaints.say("broker", f"broker: {broker.said(error)}; waiting for it")
-            stop.wait(backoff.next_s())
-
-
 def consume(settings: Settings, stop: threading.Event) -> None:
     """Runs the workers until `stop` is set. Raises TopologyError at start."""
     vitals = Vitals(metrics.CONSUMER, settings.retry_max.total_seconds())
@@ -292,9 +275,16 @@ def consume(settings: Settings, stop: threading.Event) -> None:
         foreign_jobs="take" if settings.takes_foreign_jobs else "leave",
     )
     vitals.meter.set(metrics.WORKERS, len(threads))
-    # this thread has nothing else to do until it is told to stop
-    Pulse(vitals, Database(settings.mysql, settings.mysql_timeout).transaction).run(stop)
+    over = threading.Event()
+    database = Database(settings.mysql, settings.mysql_timeout)
+    pulse = threading.Thread(
+        target=Pulse(vitals, database.transaction).run, args=(over,), name="heartbeat", daemon=True
+    )
+    pulse.start()
+    stop.wait()
     give_up_at = time.monotonic() + settings.stop_wait.total_seconds() + STOP_WITHIN_S
     for thread in threads:
         thread.join(max(0.0, give_up_at - time.monotonic()))
+    over.set()  # only now it has stopped: with a stop_wait it may have worked for long
+    pulse.join(PULSE_JOIN_S)
     api.close()

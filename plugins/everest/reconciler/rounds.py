@@ -238,10 +238,12 @@ class Reconciler:
         return changed
 
     def _each(self, found: Iterable[Found], repair: Callable[[Found], bool]) -> tuple[int, int]:
-        """How many were changed, and how many looked at: all, unless it is stopping or there is too much trouble."""
+        """How many were changed, and how many looked at: all, unless it is stopping, there is too much trouble, or it
+        takes so long (an Airflow that answers slowly) that the database would take this silent session for dead."""
         changed = seen = troubles = 0
+        enough = time.monotonic() + self._limits.standby_after.total_seconds() / 4
         for job in found:
-            if self._is_stopping() or troubles == TROUBLES_MAX:
+            if self._is_stopping() or troubles == TROUBLES_MAX or time.monotonic() > enough:
                 break
             seen += 1
             self._vitals.turn()

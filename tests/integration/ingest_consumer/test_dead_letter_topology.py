@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from ingest_consumer import exits
-from ingest_consumer.consumer import check_start
 from ingest_consumer.errors import TopologyError
 from ingest_consumer.settings import Settings
+from ingest_consumer.starting import check_start
 from tests.integration.ingest_consumer.handling import DLQ, DLX, QUEUE, Process
 from tests.queue_rig import Rows, Running, Vhost, until
 

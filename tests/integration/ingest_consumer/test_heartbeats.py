@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from ingest_consumer.database import Database
 from ingest_consumer.settings import Settings
 from ingest_consumer.vitals import Pulse, Vitals
-from tests.queue_rig import Rows, until
+from tests.fake_airflow import FakeAirflow
+from tests.queue_rig import Rows, Running, until
 
 
 def beats(rows: Rows, name: str) -> list[dict[str, Any]]:
@@ -43,6 +46,22 @@ def test_consumer_and_relay_tell_that_they_are_ready_and_at_last_that_they_were_
         assert one.wait(30) == 0
         (beat,) = beats(rows, name)
         assert beat["state"] == "stopped"
+
+
+def test_a_consumer_that_waits_for_the_run_it_holds_has_not_stopped_yet(
+    held: Callable[[], int], running: Running, settings: Settings, rows: Rows, airflow: FakeAirflow
+) -> None:
+    shadow_id = held()
+    stop = running.consumer(settings, stop_wait=timedelta(minutes=5))
+    until(lambda: airflow.runs, "a run at work")
+    until(lambda: [one["state"] for one in beats(rows, "consumer")] == ["active"], "the heartbeat")
+
+    stop.set()
+    time.sleep(1)  # the beat that a stop brings comes at once
+    assert [one["state"] for one in beats(rows, "consumer")] == ["active"]
+
+    rows.end(shadow_id, "COMPLETED")
+    until(lambda: [one["state"] for one in beats(rows, "consumer")] == ["stopped"], "now it has")
 
 
 def test_a_beat_is_one_row_however_often_and_old_rows_of_that_name_go(settings: Settings, rows: Rows) -> None:

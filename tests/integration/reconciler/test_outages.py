@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -16,6 +17,7 @@ from everest.reconciler import rows
 from everest.settings import Settings
 from everest.store import database as store
 from everest.store.unit_of_work import Database, UnitOfWork
+from ingest_consumer.airflow_api import AirflowApi, DagRun
 from tests import builders, fake_airflow
 from tests.integration.reconciler.world import LONG_AGO, World
 
@@ -54,6 +56,33 @@ def test_an_airflow_that_does_not_listen_is_said_once_and_survived(
     assert [reconciler.round() for _ in range(3)] == [0, 0, 0]
     assert world.status(ticket.shadow_id) == "PROCESSING"
     assert sum("did not answer" in record.message for record in caplog.records) == 1
+
+
+def test_an_airflow_that_answers_slowly_costs_the_reconciler_neither_its_turn_nor_its_other_work(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it asked about every run its session was silent for so long that the database took it for dead: each round
+    ended there, and nothing behind it was ever looked at."""
+    for number in range(6):
+        world.at_work("running", key=f"k{number}")
+    failed = world.failed(DocumentRefused("salah"), key="failed")
+    world.age(LONG_AGO)
+    asked: list[str] = []
+
+    def slow(self: AirflowApi, dag_id: str, run_id: str) -> DagRun:
+        asked.append(run_id)
+        time.sleep(0.7)
+        return DagRun("running")
+
+    monkeypatch.setattr(AirflowApi, "dag_run", slow)
+    limits = replace(world.settings.limits, standby_after=timedelta(seconds=2))
+    reconciler = world.reconciler(replace(world.settings, limits=limits))
+
+    assert reconciler.round() == 1
+    assert world.row(failed.shadow_id)["dead_lettered_at"] is not None
+    for _ in range(5):
+        reconciler.round()
+    assert len(set(asked)) == 6, "each run has its turn, in a later round"
 
 
 def test_a_run_that_airflow_cannot_answer_for_does_not_hold_up_those_behind_it(world: World) -> None:
