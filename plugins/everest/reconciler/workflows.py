@@ -8,6 +8,7 @@ lock, so that two at once do it once. Every function returns whether it changed 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 
 from everest.reconciler.rows import QUERIES, Workflow
@@ -17,6 +18,9 @@ from everest.workflow.deployment import Deployed
 from ingest_consumer.metrics import REPAIRS, Meter
 
 log = logging.getLogger(__name__)
+
+COMPENSATE_S = 10.0
+"""What one run gets of a round: it may have thousands of steps to undo, and the repairs of all others wait."""
 
 
 class WorkflowRepairs:
@@ -69,13 +73,13 @@ class WorkflowRepairs:
         return True
 
     def compensate(self, found: Workflow) -> bool:
-        """One after another until one fails (tried again in the next round) or nothing is left."""
+        """One after another until one fails, time is up (both: again in the next round), or nothing is left."""
         definition = self._deployed(found.workflow, found.version, found.definition_hash)
-        done = 0
-        while not self._is_stopping() and control.compensate_next(
-            self._database.transaction, found.workflow_id, definition
-        ):
+        done, enough = 0, time.monotonic() + COMPENSATE_S
+        while control.compensate_next(self._database.transaction, found.workflow_id, definition):
             done += 1
+            if self._is_stopping() or time.monotonic() >= enough:
+                break
         if done:
             self._say("compensated", found, f"{done} steps undone")
         return done > 0

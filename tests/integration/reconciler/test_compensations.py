@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from everest.errors import DocumentRefused
+from everest.reconciler import workflows
 from everest.workflow import control, endings
 from everest.workflow.builder import workflow
 from everest.workflow.definition import Definition
@@ -61,6 +62,23 @@ def test_12_compensations_that_nobody_ran_are_run_newest_first_and_once(world: W
 
     run_threads(work, 3)
 
+    assert world.effects() == ["first", "second", "undo_second", "undo_first"]
+    assert world.run_of(shadow_id)["compensation"] == "done"
+
+
+def test_a_run_with_much_to_undo_leaves_room_for_everybody_else_and_goes_on_in_the_next_round(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of thousands of items held up every other repair, until the process counted as dead."""
+    monkeypatch.setattr(workflows, "COMPENSATE_S", 0.0)
+    shadow_id = to_be_undone(world)
+    world.act(shadow_id, control.cancel)
+    reconciler = world.reconciler()
+
+    assert reconciler.round() == 1
+    assert world.effects() == ["first", "second", "undo_second"]
+    for _ in range(2):
+        reconciler.round()
     assert world.effects() == ["first", "second", "undo_second", "undo_first"]
     assert world.run_of(shadow_id)["compensation"] == "done"
 
