@@ -152,6 +152,10 @@ LEFT JOIN posting_sets a
 LEFT JOIN so_headers_staging ah ON ah.transaksi_id = a.transaksi_id
 WHERE s.id = :shadow_id AND s.transaksi_id IS NOT NULL;
 
+-- name: last_begun(workflow_id)$
+-- The number of the last DAG run in which a step began.
+SELECT MAX(n) FROM workflow_events WHERE workflow_id = :workflow_id AND event = 'started';
+
 -- name: lines_changed(transaksi_id, header_id)$
 -- Whether the document says something else than when its lines were computed: it was corrected since.
 SELECT EXISTS (

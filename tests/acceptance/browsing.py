@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import httpx
 from playwright.sync_api import Frame, Page
 
@@ -15,6 +17,36 @@ def token_of(live: Live, who: str) -> str:
     url = live.env["EVEREST_AIRFLOW_URL"] + "/auth/token"
     answer = httpx.post(url, json={"username": who, "password": password}, trust_env=False, timeout=30)
     return str(answer.json()["access_token"])
+
+
+def choose(page: Page, *names: str) -> None:
+    """From Airflow's own menus, one below the other."""
+    page.get_by_role("button", name=names[0], exact=True).click()
+    for name in names[1:]:
+        page.locator("[role^=menuitem]", has_text=name).click()
+
+
+def opened(page: Page, name: str) -> Frame:
+    """A page of ours as people come to it: from Airflow's menu, in Airflow's sandboxed frame."""
+    page.goto("/")
+    choose(page, "Plugins", "Stok Opname", name)
+    return ours(page)
+
+
+def say(page: Page | Frame, opener: str, reason: str | None = None) -> None:
+    """Opens a dialog of the page and confirms it."""
+    page.locator(f"[data-open={opener}]").click()
+    if reason is not None:
+        page.locator("dialog[open] [name=reason]").fill(reason)
+    page.locator("dialog[open] button[type=submit]").click()
+
+
+def follow(page: Page, frame: Frame, link: str, asks: str) -> None:
+    """A link of ours to Airflow's own pages takes the whole window there, and Airflow finds what it names: it gets a
+    good answer from its API for `asks`."""
+    with page.expect_response(lambda answer: re.search(asks, answer.url) is not None) as came:
+        frame.locator(link).first.click()
+    assert came.value.status == 200, came.value.url
 
 
 def framed(page: Page, path: str) -> Frame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from typing import Any
 
@@ -18,6 +19,14 @@ def item() -> str:
 
 def count(cost: str | None = "1500") -> list[Line]:
     return [Line(item(), "10", "12", cost), Line(item(), "7", "5", "2500.50"), Line(item(), "3", "3", "1")]
+
+
+def refused(live: Live) -> Document:
+    """It will fail: a line was not counted."""
+    item = secrets.token_hex(5)
+    document = live.document([Line(f"A-{item}", "10", "12", "1500"), Line(f"B-{item}", "4", None, "250")])
+    live.publish(document.message)
+    return document
 
 
 def assert_posted_once(live: Live, document: Document) -> dict[str, Any]:
@@ -41,3 +50,9 @@ def open_ones(live: Live, documents: list[Document]) -> dict[str, int]:
         tuple(document.shadow_id for document in documents),
     )
     return {row["worker_status"]: row["n"] for row in rows if row["worker_status"] != "COMPLETED"}
+
+
+def acts(live: Live, transaksi_id: int) -> list[tuple[str, str, str | None]]:
+    """What people did to it: who, what and why."""
+    rows = live.rows("SELECT actor, action, reason FROM audit_log WHERE transaksi_id = %s ORDER BY id", transaksi_id)
+    return [(row["actor"], row["action"], row["reason"]) for row in rows]

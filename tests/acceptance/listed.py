@@ -16,7 +16,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -27,6 +27,7 @@ from everest.workflow import codec, control, starts
 from everest.workflow.definition import Definition
 from everest.workflow.ticket import Ticket
 from stack.layout import Layout
+from stack.programs import Stack
 from tests.acceptance import guest
 from tests.acceptance import listed_workflows as w
 from tests.acceptance.listed_workflows import LISTED
@@ -253,6 +254,7 @@ def listed_dags(live: Live) -> Iterator[Listed]:
     )
     with ExitStack() as stack:
         stack.callback(_forget, live, file)
+        stack.enter_context(_known_to_the_pages(live))
         for name in LISTED:
             until(f"Airflow to load {name}", lambda name=name: guest.is_loaded(live, name), every=1)
         stack.enter_context(_standby(live, "ingest_consumer", "relay"))
@@ -261,6 +263,21 @@ def listed_dags(live: Live) -> Iterator[Listed]:
         database = bootstrap.database(live.mysql)
         stack.callback(database.close)
         yield Listed(live, database)
+
+
+@contextmanager
+def _known_to_the_pages(live: Live) -> Iterator[None]:
+    """The API server dies, and comes back as one that knows these workflows too, while the DAG processor reads them.
+    What it is to be started with is put back afterwards; it stays as it is until then."""
+    stack = Stack.open(Layout.here())
+    overrides = {name: dict(variables) for name, variables in stack.overrides.items()}
+    overrides.setdefault("airflow-api-server", {})["EVEREST_WORKFLOWS"] = OWN_WORKFLOWS
+    replace(stack, overrides=overrides).save()
+    try:
+        live.wait_until_back("airflow-api-server", live.kill("airflow-api-server"))
+        yield
+    finally:
+        stack.save()
 
 
 def _forget(live: Live, file: Path) -> None:

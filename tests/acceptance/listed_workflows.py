@@ -304,6 +304,14 @@ TIGHT = (
     .build()
 )
 STRAYS = workflow("test_strays").then(strays).max_attempts(5).build()
+DRIVEN = (
+    workflow("test_driven")
+    .then(does, name="one", compensate_with=undoes)
+    .then(refuses_in_first_run, name="two", compensate_with=undoes)
+    .wait_for_signal("truck", name="gate", result_key="truck")
+    .wait_for_signal("papers", name="desk")
+    .build()
+)
 TWO = workflow("test_two").then(does, name="one").then(does, name="last").build()
 
 LISTED: dict[str, Definition] = {
@@ -331,6 +339,7 @@ LISTED: dict[str, Definition] = {
         UNDONE,
         TIGHT,
         STRAYS,
+        DRIVEN,
         TWO,
     )
 }

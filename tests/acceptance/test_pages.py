@@ -5,40 +5,50 @@ from __future__ import annotations
 import io
 import secrets
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import httpx
 import openpyxl
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Frame, Page, expect
 
 from tests import builders
-from tests.acceptance.browsing import PATIENCE_MS, ours, token_of
+from tests.acceptance.browsing import PATIENCE_MS, choose, follow, framed, opened, ours, say, token_of
 from tests.acceptance.live import Live, until
 
-WRONG = "kode_barang;qty_sistem;qty_fisik;harga_pokok\n{item};10;;1500,00\n"
-COLUMNS = {"kode_barang": 1, "qty_sistem": 10, "qty_fisik": 12, "harga_pokok": 1500}
+CSV = "kode_barang;qty_sistem;qty_fisik;harga_pokok\n"
+KIND = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+Row = tuple[Any, ...]
 
 
-def choose(page: Page, *names: str) -> None:
-    """From Airflow's own menus, one below the other."""
-    page.get_by_role("button", name=names[0], exact=True).click()
-    for name in names[1:]:
-        page.locator("[role^=menuitem]", has_text=name).click()
+def csv_file(*rows: Row) -> Any:
+    text = CSV + "".join(";".join("" if cell is None else str(cell) for cell in row) + "\n" for row in rows)
+    return {"name": "hitung.csv", "mimeType": "text/csv", "buffer": text.encode()}
 
 
-def filled_in(template: bytes, item: str) -> dict[str, Any]:
-    """The empty sheet of the page, with one line that somebody counted."""
+def workbook(template: bytes, *rows: Row) -> Any:
+    """The empty sheet of the page, as somebody fills it in."""
     book = openpyxl.load_workbook(io.BytesIO(template))
     sheet = book.worksheets[0]
     titles = [str(cell.value) for cell in sheet[1]]
-    values = {**COLUMNS, "kode_barang": item}
-    for name, value in values.items():
-        sheet.cell(2, titles.index(name) + 1, value)
+    for number, row in enumerate(rows, 2):
+        for name, value in zip(CSV.strip().split(";"), row, strict=True):
+            sheet.cell(number, titles.index(name) + 1, value)
     content = io.BytesIO()
     book.save(content)
-    kind = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-    return {"name": "hitung.xlsx", "mimeType": kind, "buffer": content.getvalue()}
+    return {"name": "hitung.xlsx", "mimeType": KIND, "buffer": content.getvalue()}
+
+
+def problems(frame: Frame, file: Any) -> list[list[str]]:
+    """What the page says about a file that is chosen in its input: the cells of each row of its table."""
+    frame.locator("[name=file]").set_input_files([file])
+    frame.locator("form.upload button[type=submit]").click()
+    told = frame.locator("#problems", has_text="disimpan")
+    told.wait_for()
+    found = [row.locator("td").all_inner_texts() for row in told.locator("tbody tr").all()]
+    told.evaluate("(old) => old.remove()")  # the next answer shall bring its own
+    return found
 
 
 def serious(page: Page) -> list[Any]:
@@ -51,50 +61,78 @@ def serious(page: Page) -> list[Any]:
 
 
 def test_a_count_goes_from_a_clerk_over_finance_into_the_books(live: Live, open_as: Callable[..., Any]) -> None:
-    """All of it in Airflow's frame. Mistakes are shown and nothing is stored; the filled-in sheet of the page waits for
-    finance, who watch it complete, save its lines, and go on to its run in Airflow itself."""
+    """All of it in Airflow's frame, reached by its menu. Everything that is wrong with a file is shown by line and cell
+    and nothing is stored; the file that is put right becomes a draft. The clerk's list of documents stands open while
+    finance authorise it, and shows it completed by itself; finance see the same, save its lines, and go on to the log
+    of its task and to its run in Airflow itself."""
     mark = secrets.token_hex(4)
     nota = f"SO-HAL-{mark}"
+    sound = ((mark, 10, 12, 1500), (f"{mark}-2", 7, 5, Decimal("2500.5")))
+    faulty = ((mark, 10, None, 1500), (f"{mark}-2", 7, 5, -5), (mark, 1, 1, 1))
     with live.connection() as conn:
         builders.warehouse(conn, "GD-HAL")
     with open_as("warehouse") as page:
-        page.goto("/plugin/everest-submit")
-        frame = ours(page)
+        frame = opened(page, "Kirim opname")
         frame.locator("[name=nomer_nota]").fill(nota)
         frame.locator("[name=gudang_kode]").select_option("GD-HAL")
         frame.locator("[name=tanggal_opname]").fill("2026-08-31")
-        frame.locator("[name=pasted]").fill(WRONG.format(item=mark))
-        frame.locator("form.upload button[type=submit]").click()
-        expect(frame.locator("#problems")).to_contain_text("qty_fisik")
         with page.expect_download() as began:
             frame.locator("a[href$='template.xlsx']").click()
-        frame.locator("[name=pasted]").fill("")
-        frame.locator("[name=file]").set_input_files([filled_in(began.value.path().read_bytes(), mark)])
+        template = began.value.path().read_bytes()
+        told = problems(frame, csv_file(*faulty))
+        assert {(row[1], row[2]) for row in told} >= {("2", "qty_fisik"), ("3", "harga_pokok"), ("4", "kode_barang")}
+        told = problems(frame, workbook(template, *faulty))
+        assert {(row[2], row[3].partition(":")[0]) for row in told} >= {
+            ("qty_fisik", "sel C2"),
+            ("harga_pokok", "sel D3"),
+            ("kode_barang", "sel A4"),
+        }
+        assert live.rows("SELECT 1 FROM so_headers_staging WHERE nomer_nota = %s", nota) == []
+        frame.locator("[name=file]").set_input_files([workbook(template, *sound)])
         frame.locator("form.upload button[type=submit]").dblclick()
         expect(frame.locator("article", has_text=nota)).to_have_count(1)
-    with open_as("finance") as page:
-        page.goto("/")
-        choose(page, "Plugins", "Stok Opname", "Dokumen")
-        frame = ours(page)
-        frame.goto("/everest/drafts")
-        frame.locator("article", has_text=nota).locator("h2 a").click()
-        expect(frame.locator("#weighed")).to_contain_text("Rp")  # the money stands there before the name is given
-        frame.locator("[data-open=authorise]").click()
-        frame.locator("dialog[open] button[type=submit]").click()
-        expect(frame.locator("h1")).to_have_text(nota)
-        expect(frame.locator("#state .badge.completed")).to_be_visible(timeout=PATIENCE_MS)  # it refreshes by itself
-        choose(page, "User", "Appearance", "Dark Mode")
-        expect(frame.locator("html[data-theme=dark]")).to_be_attached()
-        assert serious(page) == []  # of Airflow's page with ours in it
-        with page.expect_download() as began:
-            frame.locator("#state a[href$='lines.csv']").click()
-        assert mark in began.value.path().read_text("utf-8-sig")
-        run = live.rows("SELECT dag_run_id FROM rabbit_publish_shadow WHERE nomer_nota = %s", nota)[0]["dag_run_id"]
-        frame.locator(".tabs a[href*=journal]").click()
-        expect(frame.locator("tbody tr")).to_have_count(2)
-        frame.locator(".tabs a").first.click()
-        frame.locator("a[data-airflow][href*='/runs/']").first.click()
-        page.wait_for_url(f"**/dags/opname_posting/runs/*{run[-12:]}*")  # the whole window, not the frame
+        frame.locator("nav a[href$='/documents']").click()
+        frame.locator("[name=nota]").fill(nota)
+        frame.locator("form.filters button[type=submit]").click()
+        expect(frame.locator("#rows .empty")).to_be_visible()
+        frame.evaluate("window.stays = true")
+        with open_as("finance") as finance:
+            authorised(live, finance, nota)
+            expect(frame.locator("#rows tr", has_text=nota).locator(".badge.completed")).to_be_visible()
+            assert frame.evaluate("window.stays"), "the page refreshed itself, and was not loaded again"
+            looked_at(live, finance, nota, mark)
+
+
+def authorised(live: Live, page: Page, nota: str) -> None:
+    frame = opened(page, "Draf")
+    frame.locator("article", has_text=nota).locator("h2 a").click()
+    expect(frame.locator("#weighed")).to_contain_text("Rp")  # the money stands there before the name is given
+    say(frame, "authorise")
+    frame.wait_for_url("**/documents/*")
+    expect(frame.locator("h1")).to_have_text(nota)
+    (job,) = live.rows("SELECT id FROM rabbit_publish_shadow WHERE nomer_nota = %s", nota)
+    live.wait_for(job["id"], "COMPLETED", "FAILED")
+    expect(frame.locator("#state .badge.completed")).to_be_visible(timeout=PATIENCE_MS)  # it refreshes by itself
+
+
+def looked_at(live: Live, page: Page, nota: str, mark: str) -> None:
+    """The document that finance authorised: in dark colours, its files, its journal, and its run in Airflow."""
+    frame = ours(page)
+    choose(page, "User", "Appearance", "Dark Mode")
+    expect(frame.locator("html[data-theme=dark]")).to_be_attached()
+    assert serious(page) == []  # of Airflow's page with ours in it
+    with page.expect_download() as began:
+        frame.locator("#state a[href$='lines.csv']").click()
+    assert mark in began.value.path().read_text("utf-8-sig")
+    (job,) = live.rows("SELECT id, dag_run_id FROM rabbit_publish_shadow WHERE nomer_nota = %s", nota)
+    frame.locator(".tabs a[href*=journal]").click()
+    expect(frame.locator("tbody tr")).to_have_count(4)
+    frame.locator(".tabs a").first.click()
+    follow(page, frame, "a[data-airflow][href*='/tasks/']", f"{job['dag_run_id']}/taskInstances/post_jurnal/logs/")
+    page.wait_for_url("**/tasks/post_jurnal*")  # the whole window, not the frame
+    frame = framed(page, f"documents/{job['id']}")
+    follow(page, frame, "a[data-airflow][href*='/runs/']:not([href*='/tasks/'])", f"/dagRuns/{job['dag_run_id']}($|/)")
+    page.wait_for_url(f"**/dags/opname_posting/runs/{job['dag_run_id']}*")
 
 
 def test_airflow_decides_who_somebody_is(live: Live) -> None:

@@ -133,6 +133,18 @@ def test_the_log_of_a_posted_document_is_that_of_its_last_task_and_each_attempt_
     assert log[1].startswith("compute_variance")
 
 
+def test_what_waits_leads_to_the_run_that_was_and_not_to_the_one_to_come(
+    browser: Be, connection: Any, database: MysqlUrl
+) -> None:
+    """Airflow does not know the next one yet; neither the document's page nor its workflow's leads there."""
+    job = builders.shadow(connection, waiting(database, connection).shadow_id)
+    next_one, was = job["dag_run_id"], job["dag_run_id"].removesuffix("2") + "1"
+    assert next_one != was
+    for path in (f"/documents/{job['id']}", f"/workflows/{job['workflow_id']}"):
+        page = browser("engineer").get(path).text
+        assert f'/runs/{was}"' in page and f"/runs/{next_one}" not in page, path
+
+
 def test_a_refresh_tells_that_somebody_asked_for_the_reversal(browser: Be, connection: Any, database: MysqlUrl) -> None:
     document = walked(database, connection, nomer_nota="SO-1")
     client, address = browser("finance"), f"/documents/{document.shadow_id}?tab=lines"

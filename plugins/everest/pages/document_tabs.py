@@ -52,6 +52,7 @@ def summary(request: Request, tx: UnitOfWork, doc: dict[str, Any]) -> dict[str, 
         chart = charts.largest(surplus, shortage, address, view.language_of(request))
     return {
         "sums": sums,
+        "ran_as": ran_as(tx, doc),
         "task": task_of(doc, doc["current_step"]),
         "staged": QUERIES.count_staged(tx.conn, header_id=doc["header_id"] or 0, search=None),
         "chart": chart,
@@ -60,6 +61,15 @@ def summary(request: Request, tx: UnitOfWork, doc: dict[str, Any]) -> dict[str, 
         "hints": (found := second_look.line_hints(tx, doc))[:HINTS_SHOWN],
         "hint_count": len(found),
     }
+
+
+def ran_as(tx: UnitOfWork, doc: dict[str, Any]) -> str | None:
+    """The DAG run to look at. What waits, is queued or was cancelled there names the next one, of which Airflow knows
+    nothing yet: then it is the last one in which a step began."""
+    if doc["workflow_id"] is None or doc["worker_status"] not in ("PENDING", "WAITING", "CANCELLED"):
+        return None if doc["dag_run_id"] is None else str(doc["dag_run_id"])
+    n = QUERIES.last_begun(tx.conn, workflow_id=doc["workflow_id"])
+    return None if n is None else str(doc["dag_run_id"]).rpartition("__")[0] + f"__{n}"
 
 
 def task_of(doc: dict[str, Any], step: str | None) -> str | None:

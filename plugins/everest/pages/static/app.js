@@ -75,7 +75,7 @@ function isInUse(region) {
   const selection = document.getSelection();
   const selects = selection && !selection.isCollapsed && region.contains(selection.anchorNode);
   const types = [...region.querySelectorAll("input, textarea, select")].some(
-    (field) => field.matches(":focus") || (field.type !== "hidden" && field.tagName !== "SELECT" && field.value !== field.defaultValue),
+    (field) => !field.closest("dialog:not([open])") && (field.matches(":focus") || (field.type !== "hidden" && field.tagName !== "SELECT" && field.value !== field.defaultValue)),
   );
   return selects || types;
 }
@@ -208,15 +208,67 @@ async function refresh() {
   window.setTimeout(refresh, wait);
 }
 
-// A file on its way: how much of it has arrived, then that it is being checked. Without a script the form works too.
-function upload(event) {
-  const form = event.target.closest("form[enctype='multipart/form-data']");
-  const shown = form && form.querySelector("[data-progress]");
-  if (!shown || event.defaultPrevented) return;
+// A form in the background: what was typed or chosen stays where it is until the server has taken it, whether the login
+// has ended, the network is away or somebody was quicker. A file shows how far it is. Without a script all forms work too.
+function send(event) {
+  const form = event.target.closest("form[data-once]");
+  if (!form || event.defaultPrevented) return;
   event.preventDefault();
+  const button = event.submitter;
+  const action = button && button.hasAttribute("formaction") ? button.formAction : form.action;
+  const request = new XMLHttpRequest();
+  const hideProgress = showProgress(form, request);
+  const unsent = (...sentences) => {
+    forgetSent();
+    hideProgress();
+    tellIn(form, sentences);
+  };
+  request.addEventListener("load", () => {
+    if (request.responseURL !== action) return location.assign(request.responseURL); // it went well; there it stands
+    const answer = new DOMParser().parseFromString(request.responseText, "text/html");
+    const main = answer.getElementById("main");
+    const refusal = answer.querySelector("[data-refusal]");
+    if (!main) return unsent(textOf("unsent"));
+    if (refusal) return unsent(...wordsOf(refusal), textOf(request.status === 401 ? "loggedOut" : "kept"));
+    document.title = answer.title;
+    const shown = document.getElementById("main");
+    shown.replaceChildren(...main.childNodes);
+    shown.focus();
+    window.scrollTo(0, 0);
+  });
+  request.addEventListener("error", () => unsent(textOf("unsent")));
+  tellIn(form, []);
+  request.open("POST", action);
+  request.send(new FormData(form, button));
+}
+
+function textOf(name) {
+  return document.getElementById("main").dataset[name];
+}
+
+// Of a page that refuses, without the link that leads on from it.
+function wordsOf(refusal) {
+  return [...refusal.children].filter((one) => !one.querySelector("a")).map((one) => one.textContent.trim());
+}
+
+// In the form itself, for an open dialog covers everything else.
+function tellIn(form, sentences) {
+  form.querySelector(".unsent")?.remove();
+  if (!sentences.length) return;
+  const place = document.createElement("div");
+  place.className = "unsent";
+  place.setAttribute("role", "alert");
+  for (const sentence of sentences) place.append(Object.assign(document.createElement("p"), { textContent: sentence }));
+  form.append(place);
+  place.scrollIntoView({ block: "nearest" });
+}
+
+// How much of a file has arrived, then that it is being checked. Returns what takes the bar away.
+function showProgress(form, request) {
+  const shown = form.querySelector("[data-progress]");
+  if (!shown) return () => {};
   const bar = shown.querySelector("progress");
   const words = shown.querySelector("[role=status]");
-  const request = new XMLHttpRequest();
   const told = (text) => words.textContent === text || (words.textContent = text);
   request.upload.addEventListener("progress", ({ loaded, total }) => {
     if (total) bar.value = loaded / total;
@@ -226,26 +278,9 @@ function upload(event) {
     bar.removeAttribute("value");
     told(shown.dataset.checking);
   });
-  const broke = () => {
-    forgetSent();
-    bar.hidden = true;
-    told(shown.dataset.broken);
-  };
-  request.addEventListener("load", () => {
-    if (request.responseURL !== form.action) return location.assign(request.responseURL); // it went well; there it stands
-    const answer = new DOMParser().parseFromString(request.responseText, "text/html").getElementById("main");
-    if (!answer) return broke();
-    const main = document.getElementById("main");
-    main.replaceChildren(...answer.childNodes);
-    main.focus();
-    window.scrollTo(0, 0);
-  });
-  request.addEventListener("error", broke);
-  bar.hidden = false;
   bar.value = 0;
   shown.hidden = false;
-  request.open("POST", form.action);
-  request.send(new FormData(form));
+  return () => (shown.hidden = true);
 }
 
 followTheme();
@@ -256,6 +291,6 @@ document.addEventListener("click", dialogs);
 document.addEventListener("change", chooseAll);
 document.addEventListener("submit", once);
 document.addEventListener("submit", working);
-document.addEventListener("submit", upload);
+document.addEventListener("submit", send);
 window.addEventListener("pageshow", forgetSent);
 if (document.querySelector("[data-live]")) window.setTimeout(refresh, REFRESH_MS);
