@@ -188,6 +188,9 @@ def test_what_is_shown_after_a_form_bars_nobody_either(open_as: Open, paths: lis
         page.locator("#problems").wait_for()
         assert serious(page) == []
         page.goto("/dead-letters")
+        page.locator("#failed button.primary").click()
+        page.locator("#failed .unsent").wait_for()
+        assert serious(page) == []
         page.locator("input[name=shadow_id]").first.check()
         page.locator("#failed button.primary").click()
         page.locator("main td .badge").wait_for()
