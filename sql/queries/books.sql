@@ -126,10 +126,12 @@ ORDER BY id DESC
 LIMIT 1;
 
 -- name: announced_at(transaksi_id)^
--- The latest of the instants that stand beside a document, as its sender's programs wrote them; has_attempts: whether it
--- was tried or corrected since.
+-- The latest of the instants that stand beside a document, as its sender's programs wrote them; was_judged: whether an
+-- attempt told somebody about it, or it was corrected, since. One that ended for reasons of ours told nobody anything.
 SELECT GREATEST(h.created_at, COALESCE(MAX(s.created_at), h.created_at)) AS announced_at,
-       EXISTS (SELECT 1 FROM posting_attempts a WHERE a.transaksi_id = h.transaksi_id) AS has_attempts
+       EXISTS (SELECT 1 FROM posting_attempts a
+               WHERE a.transaksi_id = h.transaksi_id
+                 AND (a.outcome = 'REPLACED' OR COALESCE(a.code, 0) NOT IN (499, 500, 503, 504))) AS was_judged
 FROM so_headers_staging h
 LEFT JOIN rabbit_publish_shadow s ON s.transaksi_id = h.transaksi_id
 WHERE h.transaksi_id = :transaksi_id

@@ -52,8 +52,8 @@ class LateMovement(NamedTuple):
 
 class Known(NamedTuple):
     """What the books remember of a document. announced_at: when it was sent, by the latest of the instants that stand
-    beside it (aware); None once it was tried, because what it says now may be newer. told: the first problems of every
-    attempt, as sentences."""
+    beside it (aware); None once somebody was told what is wrong with it, because what it says now may be newer. told:
+    the first problems of every attempt, as sentences."""
 
     announced_at: datetime | None
     told: tuple[str, ...] = ()

@@ -134,7 +134,7 @@ class BookReader:
         row = _QUERIES.announced_at(self._conn, transaksi_id=header.transaksi_id)
         if row is None:
             return Known(None)
-        if row["has_attempts"]:
+        if row["was_judged"]:
             told = _ROWS.told_before(self._conn, transaksi_id=header.transaksi_id)
             return Known(None, tuple(sentence for sentences in told for sentence in sentences if sentence))
         at = row["announced_at"]

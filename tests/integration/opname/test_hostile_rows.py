@@ -152,6 +152,21 @@ def test_a_snapshot_behind_the_announcement_is_refused_however_late_the_document
     assert (error["kolom"], "ketika dokumen ini dikirim" in error["pesan"]) == ("snapshot_at", True)
 
 
+@pytest.mark.parametrize(
+    ("code", "outcome"), [(503, "FAILED"), (504, "FAILED"), (499, "FAILED"), (500, "FAILED"), (409, "COMPLETED")]
+)
+def test_an_attempt_that_ended_for_no_reason_of_the_document_makes_its_snapshot_no_truer(
+    walker: Walker, connection: Any, code: int, outcome: str
+) -> None:
+    """Whoever was told of a conflict may have counted again since; whom nobody told anything has corrected nothing."""
+    document = builders.document(connection, snapshot_at=datetime.now(UTC) - timedelta(hours=1))
+    attempt = {"transaksi_id": document.transaksi_id, "n": 1, "outcome": "FAILED", "code": code}
+    builders.insert(connection, "posting_attempts", **attempt, problems='[{"baris": null, "kolom": "", "pesan": "x"}]')
+    hours_pass(connection, since_announced=timedelta(hours=8))
+
+    assert walker.post(document.shadow_id) == outcome
+
+
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Jakarta"])
 def test_an_announcement_whose_zone_is_not_known_for_sure_accuses_nobody(
     database: MysqlUrl, connection: Any, zone: str
