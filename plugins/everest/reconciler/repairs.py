@@ -14,6 +14,7 @@ from everest.errors import DocumentRefused
 from everest.reconciler.rows import QUERIES, Job
 from everest.reconciler.verdict import BeginAgain, MarkedByHand
 from everest.store.unit_of_work import Database, UnitOfWork
+from everest.words import say
 from everest.workflow import deployment, engine, pointer
 from everest.workflow.definition import Definition
 from everest.workflow.deployment import Deployed
@@ -74,7 +75,9 @@ class Repairs:
         elif run.status == "paused":
             pointer.park(tx, run, pointer.paused())
             self._say("parked", job, f"{verdict.reason}, while paused; a resume begins {run.dag_run_id}")
-        elif engine.recover(tx, definition, run, self._recoveries, f"DAG run {job.dag_run_id} {verdict.reason}"):
+        elif engine.recover(
+            tx, definition, run, self._recoveries, say("id", "engine.run_is", run=job.dag_run_id, what=verdict.reason)
+        ):
             self._say("began-again", job, f"{verdict.reason}; now {run.dag_run_id}, time {run.recovered}")
         else:
             self._say("failed-503", job, f"{verdict.reason}; gave up after {run.recovered} times")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from everest.words import say
 from ingest_consumer.airflow_api import DagRun
 
 ENDED = frozenset({"failed", "success"})
@@ -32,11 +33,11 @@ def judge(dag_run: DagRun | None, is_overdue: bool) -> BeginAgain | MarkedByHand
     document for nothing would.
     """
     if dag_run is None:
-        return BeginAgain("tidak dikenal Airflow (lagi)") if is_overdue else None
+        return BeginAgain(say("id", "engine.run_unknown")) if is_overdue else None
     if dag_run.state not in ENDED:
         return None
     if dag_run.marked_by is not None:
         return MarkedByHand(dag_run.state, dag_run.marked_by)
     if dag_run.state == "failed":
-        return BeginAgain("gagal tanpa mencatat sebabnya")
-    return BeginAgain("selesai sebelum pekerjaannya selesai")
+        return BeginAgain(say("id", "engine.run_failed_silently"))
+    return BeginAgain(say("id", "engine.run_ended_early"))

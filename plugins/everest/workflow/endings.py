@@ -84,7 +84,7 @@ def guarded(tx: Transaction, run: Run, kind: str, handler: Callable[[], Any]) ->
     what = f"the {kind} handler of workflow {run.id}"
     try:
         if patience.is_left_out():
-            raise HandlerHangs("handler tidak selesai pada waktunya dan ditinggalkan")
+            raise HandlerHangs(say("id", "engine.handler_left_out"))
         with tx.savepoint():
             patience.call(what, handler)
     except TransientDatabaseError:
@@ -129,7 +129,7 @@ def _stop_nested(tx: Transaction, definition: Definition, run: Run) -> None:
     nested, waiters = family.lock_nested(tx, run.id)
     for one in nested:
         if one.status not in FINAL and one.status != "failed":
-            cancel_run(tx, known.get(one.workflow), one, "system", f"alur kerja induk {run.id} gagal dan dibatalkan")
+            cancel_run(tx, known.get(one.workflow), one, "system", say("id", "engine.parent_undone", run=run.id))
             tx.runs.audit("system", "cancel", one, f"workflow {run.id} failed and is undone", None)
     family.wake(tx, waiters)
 

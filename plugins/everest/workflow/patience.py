@@ -20,6 +20,7 @@ from types import FrameType
 from typing import TypeVar
 
 from everest.errors import HandlerHangs
+from everest.words import say
 
 T = TypeVar("T")
 
@@ -89,7 +90,7 @@ def call(what: str, handler: Callable[[], T]) -> T:
 
 def _hung(what: str, seconds: float, patience: _Patience) -> HandlerHangs:
     patience.tell(f"{what} does not end within {seconds:g} s")
-    return HandlerHangs(f"handler tidak selesai dalam {seconds:g} detik")
+    return HandlerHangs(say("id", "engine.handler_hangs", seconds=f"{seconds:g}"))
 
 
 class _Alarm:
