@@ -7,8 +7,9 @@
 -- comparison that decides has none, and a rare one would have every document joined. nilai: what was posted; of a
 -- reversal on its way, what it reverses; else what the lines would post as they stand (one without its numbers: nothing).
 SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.worker_status, s.worker_at, s.created_at, s.current_step,
-       s.error_code, s.attempts, LEFT(JSON_UNQUOTE(JSON_EXTRACT(s.response, '$.message')), 300) AS message,
-       JSON_EXTRACT(s.response, '$.said') AS said,
+       s.error_code, s.attempts,
+       IF(JSON_VALID(s.response), LEFT(JSON_UNQUOTE(JSON_EXTRACT(s.response, '$.message')), 300), NULL) AS message,
+       IF(JSON_VALID(s.response), JSON_EXTRACT(s.response, '$.said'), NULL) AS said,
        COALESCE(h.gudang_kode, t.gudang_kode) AS gudang_kode, h.tanggal_opname, h.dibuat_oleh, t.jenis,
        p.id AS posting_id, p.baris_selisih,
        COALESCE(p.total_debet,

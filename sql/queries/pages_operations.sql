@@ -4,8 +4,9 @@
 -- Jobs that failed with a fault: each has its letter in the dead-letter queue, or gets it within seconds. A person's
 -- refusal (403) has none.
 SELECT s.id AS shadow_id, s.transaksi_id, s.nomer_nota, s.workflow_id, r.workflow, s.error_code, s.attempts,
-       LEFT(COALESCE(JSON_UNQUOTE(JSON_EXTRACT(s.response, '$.message')), s.error), 500) AS message,
-       JSON_EXTRACT(s.response, '$.said') AS said,
+       LEFT(COALESCE(IF(JSON_VALID(s.response), JSON_UNQUOTE(JSON_EXTRACT(s.response, '$.message')), NULL), s.error), 500)
+           AS message,
+       IF(JSON_VALID(s.response), JSON_EXTRACT(s.response, '$.said'), NULL) AS said,
        s.worker_at, s.dead_lettered_at,
        LEFT(COALESCE((SELECT o.body FROM outbox o WHERE o.shadow_id = s.id ORDER BY o.id DESC LIMIT 1), s.payload), 2000)
            AS body

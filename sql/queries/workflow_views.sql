@@ -88,10 +88,12 @@ LIMIT :size;
 
 -- name: announcements(run_id, since_n)
 -- The names under which DAG runs were announced: the messages hold them.
-SELECT DISTINCT JSON_EXTRACT(body, '$.n') AS n, JSON_UNQUOTE(JSON_EXTRACT(body, '$.dag_run_id')) AS dag_run_id,
-       JSON_UNQUOTE(JSON_EXTRACT(body, '$.dag_id')) AS dag_id
+SELECT DISTINCT IF(JSON_VALID(body), JSON_EXTRACT(body, '$.n'), NULL) AS n,
+       IF(JSON_VALID(body), JSON_UNQUOTE(JSON_EXTRACT(body, '$.dag_run_id')), NULL) AS dag_run_id,
+       IF(JSON_VALID(body), JSON_UNQUOTE(JSON_EXTRACT(body, '$.dag_id')), NULL) AS dag_id
 FROM outbox
-WHERE workflow_id = :run_id AND exchange = 'everest.jobs.x' AND JSON_EXTRACT(body, '$.n') >= :since_n;
+WHERE workflow_id = :run_id AND exchange = 'everest.jobs.x'
+  AND IF(JSON_VALID(body), JSON_EXTRACT(body, '$.n'), NULL) >= :since_n;
 
 -- name: outbox(run_id)
 -- Messages of a run that are not published yet.

@@ -69,5 +69,26 @@ def test_h40_the_police_overlooks_words_in_comments_and_quotes() -> None:
     assert offences("-- RETURNING is MariaDB's\nINSERT INTO a (b) VALUES ('AS new');") == []
 
 
+TEXTS = r"(?:\w+\.)?(?:response|body)"
+"""Columns that are no JSON everywhere: the outbox's text, and a job's answer in a table of another application."""
+
+
+def unguarded(text: str) -> list[str]:
+    """Where a text is read as JSON without being asked whether it is: NULL on MariaDB, an error (3141) on MySQL."""
+    code = code_of(text)
+    reads = re.finditer(rf"JSON_EXTRACT\(({TEXTS}),", code)
+    return [read[0] for read in reads if f"IF(JSON_VALID({read[1]})," not in code[: read.start()][-80:]]
+
+
+@pytest.mark.parametrize("path", SQL_FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_h40_a_text_is_read_as_json_only_if_it_is(path: Path) -> None:
+    assert unguarded(path.read_text(encoding="utf-8")) == []
+
+
+def test_h40_the_police_sees_a_text_that_is_read_as_json_unasked() -> None:
+    assert unguarded("SELECT JSON_EXTRACT(s.response, '$.a') FROM a;")
+    assert not unguarded("SELECT IF(JSON_VALID(body), JSON_EXTRACT(body, '$.a'), NULL) FROM a;")
+
+
 def test_there_are_files_to_police() -> None:
     assert {"schema.sql", "0001_documents.sql", "demo.sql"} <= {path.name for path in SQL_FILES}

@@ -34,7 +34,8 @@ def everest(database: MysqlUrl, connection: Any, monkeypatch: pytest.MonkeyPatch
     """`python -m everest` on the test's database."""
     builders.warehouse(connection, "GD-A")
     account = f"{quote(database.user)}:{quote(database.password, safe='')}"
-    url = f"mysql://{account}@{database.host}:{database.port}/{database.schema}"
+    tls = "?ssl_verify=0" if database.tls else ""
+    url = f"mysql://{account}@{database.host}:{database.port}/{database.schema}{tls}"
     monkeypatch.setenv("EVEREST_MYSQL_URL", url)
 
     def run(*arguments: str) -> Result:
