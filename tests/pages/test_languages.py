@@ -226,3 +226,22 @@ def test_why_a_document_was_dropped_is_read_in_either_language(
     connection.commit()
     row = builders.shadow(connection, document.shadow_id)
     assert row["error"] == "Dibatalkan oleh finance: dobel. Kesalahan sebelumnya: dokumen ditolak: 1 masalah"
+
+
+REPORTS_REFUSED = {
+    "/reports?report=journal&nomer_nota=SO-TIDAK-ADA": (
+        "Tidak ada nota SO-TIDAK-ADA.",
+        "There is no nota SO-TIDAK-ADA.",
+    ),
+    "/reports/journal.csv?nomer_nota=SO-TIDAK-ADA": ("tidak ada nota SO-TIDAK-ADA", "there is no nota SO-TIDAK-ADA"),
+    "/reports/trace.csv?since=2026-01-01": ("memerlukan salah satu dari", "needs one of"),
+    "/reports/journal.csv?since=2026-02-01&until=2026-01-01": ("rentangnya kosong", "the range is empty"),
+}
+
+
+@pytest.mark.parametrize("path", REPORTS_REFUSED)
+def test_why_there_is_no_report_is_said_in_the_language_of_the_page(browser: Be, path: str) -> None:
+    for language, sentence in zip(LANGUAGES, REPORTS_REFUSED[path], strict=True):
+        answer = browser("analyst").get(f"{path}&lang={language}")
+        assert sentence in answer.text, (answer.status_code, answer.text[-600:])
+        only(language, answer.text)

@@ -17,7 +17,7 @@ from starlette.responses import RedirectResponse, Response
 from everest import reports as books
 from everest.errors import DocumentMissing
 from everest.opname.document import WIB
-from everest.pages import charts, downloads, drill_down, formats, params, store, view, words
+from everest.pages import charts, downloads, drill_down, formats, params, store, telling, view, words
 from everest.pages.access import Permission
 from everest.pages.documents import QUERIES as DOCUMENTS
 from everest.pages.guard import GuardedRoute, needs
@@ -48,7 +48,8 @@ def report(request: Request) -> Response:
     language = view.language_of(request)
     rows: list[Any] = []
     totals: list[Any] = []
-    count, why = 0, None
+    count = 0
+    why: str | None = None
     with store.transaction(request) as tx:
         warehouses = list(DOCUMENTS.warehouses(tx.conn))
     is_ready = not definition.needs_one_of or any(name in filters.given for name in definition.needs_one_of)
@@ -59,9 +60,9 @@ def report(request: Request) -> Response:
             with store.transaction(request) as tx, books.opened(tx, key, filters, ROWS_SHOWN) as opened:
                 rows, totals, count = _read(opened, key)
         except DocumentMissing:
-            why = words.text(language, "report.unknown_nota", nota=filters.nomer_nota)
+            why = words.text(language, "report.unknown_nota", nota=formats.shown(filters.nomer_nota))
         except books.ReportRefused as refused:
-            why = refused.message
+            why = telling.said(language, refused.message)
     columns, base = definition.columns, view.base_of(request)
     return view.page(
         request,

@@ -14,6 +14,7 @@ from everest.reports.shape import EVERY_ROW, Column, Filters, Kind, Report, Repo
 from everest.reports.stream import streamed, wib_entered
 from everest.store.database import load_queries, snapshot
 from everest.store.unit_of_work import UnitOfWork
+from everest.words import say
 
 _QUERIES = load_queries("reports")
 _ROWS = load_queries("reports", as_tuples=True)
@@ -265,14 +266,14 @@ def opened(tx: UnitOfWork, key: str, filters: Filters | None = None, at_most: in
     """
     definition = REPORTS.get(key) or OF_A_DOCUMENT.get(key)
     if definition is None:
-        raise ReportRefused(f"there is no report {key}; there are {', '.join(REPORTS)}")
+        raise ReportRefused(say("en", "refused.no_report", name=key, names=", ".join(REPORTS)))
     filters = filters or Filters()
     definition.check(filters)
     _QUERIES.room_for_groups(tx.conn)
     with snapshot(tx.conn):
         nota = filters.nomer_nota
         if nota is not None and not _QUERIES.document_exists(tx.conn, nomer_nota=nota):
-            raise DocumentMissing(f"there is no nota {nota}")
+            raise DocumentMissing(say("en", "refused.no_nota", nota=nota))
         postings = None
         if nota is not None:
             postings = [row["transaksi_id"] for row in _QUERIES.postings_of_nota(tx.conn, nomer_nota=nota)]

@@ -15,7 +15,7 @@ from everest.opname.amounts import MONEY_CONTEXT
 from everest.opname.document import wib
 from everest.settings import Settings
 from everest.store.database import Connection
-from everest.words import Language
+from everest.words import Language, say
 
 Row = Sequence[Any]
 """One value per column, of the column's kind, or None: str, Decimal, int, date, or naive WIB datetime."""
@@ -160,11 +160,11 @@ class ReportDefinition:
         """Raises ReportRefused for a filter that would be ignored, or one that is missing."""
         strange = [name for name in filters.given if name not in self.accepts]
         if strange:
-            raise ReportRefused(f"the report {self.key} has no filter {', '.join(strange)}")
+            raise ReportRefused(say("en", "refused.no_filter", report=self.key, names=", ".join(strange)))
         if self.needs_one_of and not any(name in filters.given for name in self.needs_one_of):
-            raise ReportRefused(f"the report {self.key} needs one of {', '.join(self.needs_one_of)}")
+            raise ReportRefused(say("en", "refused.filter_needed", report=self.key, names=", ".join(self.needs_one_of)))
         if filters.since and filters.until and filters.since > filters.until:
-            raise ReportRefused(f"the range is empty: {filters.since} is after {filters.until}")
+            raise ReportRefused(say("en", "refused.empty_range", since=str(filters.since), until=str(filters.until)))
 
 
 @dataclass

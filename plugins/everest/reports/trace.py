@@ -18,6 +18,7 @@ from everest.reports.shape import Column, Filters, Kind, Row, Source, wib_of_utc
 from everest.reports.stream import streamed
 from everest.store.database import load_queries
 from everest.store.headers import header_of
+from everest.words import say
 
 _QUERIES = load_queries("reports_trace")
 _STREAMS = load_queries("reports_trace", streaming=True)
@@ -72,16 +73,16 @@ def rows(source: Source, filters: Filters) -> Iterator[Row]:
 
 def _target(source: Source, filters: Filters) -> _Target:
     for name, query, number in (
-        ("journal row", _QUERIES.nota_of_journal_row, filters.jurnal_id),
-        ("stock-card row", _QUERIES.nota_of_card_row, filters.kartu_stok_id),
-        ("posting", _QUERIES.nota_of_posting, filters.posting_id),
+        ("refused.journal_row", _QUERIES.nota_of_journal_row, filters.jurnal_id),
+        ("refused.card_row", _QUERIES.nota_of_card_row, filters.kartu_stok_id),
+        ("refused.posting", _QUERIES.nota_of_posting, filters.posting_id),
     ):
         if number is not None:
             found = query(source.conn, row_id=number)
             if found is None:
-                raise DocumentMissing(f"there is no {name} {number}")
+                raise DocumentMissing(say("en", "refused.no_row", name=say("en", name), number=number))
             if found["nomer_nota"] is None and found["transaksi_id"] is None:
-                raise DocumentMissing(f"{name} {number} names neither a nota nor a transaksi")
+                raise DocumentMissing(say("en", "refused.row_of_nothing", name=say("en", name), number=number))
             return _Target(**found)
     return _Target(filters.nomer_nota, None)
 

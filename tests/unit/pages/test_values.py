@@ -152,6 +152,7 @@ VALUES = {
     },
     "refused": keys_of("refused", MODULES)
     | said([ROOT / "plugins/everest/approvals.py"], ("_given",), 0)
+    | {"journal_row", "card_row", "posting"}
     | {f"question_{outcome}" for outcome in ("approved", "rejected")},
     "finding": said(AUDIT, ("walked", "finding"), 0),
     "audit_state": keys_of("audit_state", AUDIT),
