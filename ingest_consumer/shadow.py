@@ -26,6 +26,8 @@ DEAD_LETTER_EXCHANGE = "everest.jobs.dlx"
 ROUTING_KEY = "job.process"
 JOBS_QUEUE = "everest.jobs.q"
 DEAD_LETTER_QUEUE = "everest.jobs.failed.dlq"
+OUT_OF_ORDER = frozenset({"down", "crashed", "stopped"})
+"""States of a queue in which RabbitMQ's management API tells 0 messages, whatever it holds."""
 OUR_LETTER = "x-everest-dead"
 """The header of a letter that no rejection wrote; moved back to the jobs queue by hand it means: run the document
 again."""

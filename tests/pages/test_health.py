@@ -16,9 +16,10 @@ from fastapi import FastAPI
 
 from everest.audit.invariants import BY_KEY
 from everest.pages import health
-from everest.pages.broker import JOBS, LETTERS
 from everest.pages.settings import Broker
 from everest.pages.words import catalogue
+from ingest_consumer.shadow import DEAD_LETTER_QUEUE as LETTERS
+from ingest_consumer.shadow import JOBS_QUEUE as JOBS
 from tests import builders
 from tests.fake_management import PASSWORD, USER, FakeManagement
 from tests.pages.conftest import Be
@@ -137,6 +138,10 @@ def other_vhost(fake: FakeManagement, app: FastAPI) -> None:
     asks(app, Broker(fake.url, USER, PASSWORD, "elsewhere"))
 
 
+def dead_process(fake: FakeManagement, app: FastAPI) -> None:
+    fake.queues[f"%2F/{JOBS}"] |= {"state": "down", "messages_ready": 0}
+
+
 def no_setting(fake: FakeManagement, app: FastAPI) -> None:
     app.state.settings = replace(app.state.settings, broker=None)
 
@@ -148,6 +153,7 @@ def no_setting(fake: FakeManagement, app: FastAPI) -> None:
         (answers_500, "broker_silent", BAD, "tidak menjawab", "EVEREST_RABBIT_MANAGEMENT_URL"),
         (wrong_password, "broker_refused", UNSURE, "menolak akun", "EVEREST_RABBIT_MANAGEMENT_USER"),
         (other_vhost, "broker_absent", BAD, "tidak ada di sana", "vhost"),
+        (dead_process, "broker_down", BAD, "rusak", "docs/operations.md"),
         (no_setting, "broker_unknown", UNSURE, "tidak ditanya", "EVEREST_RABBIT_MANAGEMENT_URL"),
     ],
     ids=lambda one: getattr(one, "__name__", None),

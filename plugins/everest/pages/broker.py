@@ -11,16 +11,15 @@ import httpx
 
 from everest.pages.settings import Broker
 from ingest_consumer import tls
+from ingest_consumer.shadow import DEAD_LETTER_QUEUE, JOBS_QUEUE, OUT_OF_ORDER
 
-JOBS = "everest.jobs.q"
-LETTERS = "everest.jobs.failed.dlq"
 TIMEOUT_SECONDS = 2.0
 """A page waits no longer for a number that only informs."""
 
 
-Trouble = Literal["unknown", "silent", "refused", "absent"]
-"""Why there are no numbers: nobody said where the API is, it does not answer, it does not let us in, or it knows no
-such queue."""
+Trouble = Literal["unknown", "silent", "refused", "absent", "down"]
+"""Why there are no numbers: nobody said where the API is, it does not answer, it does not let us in, it knows no such
+queue, or one is out of order."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +49,13 @@ def look(where: Broker | None) -> Queues:
             trust_env=False,
             verify=verify,
         ) as client:
-            jobs, letters = _queue(client, where.vhost, JOBS), _queue(client, where.vhost, LETTERS)
+            jobs, letters = (_queue(client, where.vhost, one) for one in (JOBS_QUEUE, DEAD_LETTER_QUEUE))
     except httpx.HTTPStatusError as error:
         return Queues(trouble=_TROUBLES.get(error.response.status_code, "silent"))
     except (httpx.HTTPError, OSError, ValueError):  # OSError: a file of its ssl_ parameters is gone
         return Queues(trouble="silent")
+    if any(str(one.get("state")) in OUT_OF_ORDER for one in (jobs, letters)):
+        return Queues(trouble="down")
     return Queues(
         ready=jobs.get("messages_ready"),
         held=jobs.get("messages_unacknowledged"),

@@ -130,7 +130,7 @@ def _process(name: str, beats: list[dict[str, Any]]) -> Check:
 def _queue(queues: Queues) -> Check:
     """A number that the API did not tell, as it does right after the broker's start, is none, and not 0."""
     if queues.trouble is not None:
-        is_bad = queues.trouble in ("silent", "absent")
+        is_bad = queues.trouble in ("silent", "absent", "down")
         return Check(f"broker_{queues.trouble}", "bad" if is_bad else "unsure", {})
     values = {"ready": queues.ready, "held": queues.held, "consumers": queues.consumers}
     return Check("queue", "good" if queues.consumers else "unsure" if queues.consumers is None else "bad", values)

@@ -11,11 +11,9 @@ import httpx
 from everest.errors import EverestError
 from ingest_consumer import tls
 from ingest_consumer.addresses import Login
-from ingest_consumer.shadow import DEAD_LETTER_QUEUE, JOBS_QUEUE
+from ingest_consumer.shadow import DEAD_LETTER_QUEUE, JOBS_QUEUE, OUT_OF_ORDER
 
 SETTING = "EVEREST_RABBIT_MANAGEMENT_URL"
-OUT_OF_ORDER = frozenset({"down", "crashed", "stopped"})
-"""States in which the API says 0 messages of a queue that holds some."""
 
 
 class ManagementUnavailable(EverestError):
