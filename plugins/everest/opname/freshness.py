@@ -39,14 +39,15 @@ class LateMovement(NamedTuple):
     gudang_kode: str
     nomer_nota: str | None
     sumber: str | None
-    tanggal_wib: datetime
+    tanggal_wib: datetime | None
     created_at: datetime
     masuk: Decimal
     keluar: Decimal
 
     def canonical(self) -> list[Any]:
         """What of it a person decides about; when exactly it was entered is not."""
-        dated, amounts = self.tanggal_wib.isoformat(), (str(self.masuk), str(self.keluar))
+        dated = None if self.tanggal_wib is None else self.tanggal_wib.isoformat()
+        amounts = (str(self.masuk), str(self.keluar))
         return [self.id, self.kode_barang, self.lot, self.gudang_kode, self.nomer_nota, dated, *amounts]
 
 
@@ -63,7 +64,7 @@ class _Movement(NamedTuple):
     id: int
     nota: str | None
     is_opname: bool
-    tanggal_wib: datetime
+    tanggal_wib: datetime | None
 
 
 def future_problems(header: Header, now: datetime, known: Known) -> list[Problem]:
@@ -139,7 +140,7 @@ def late_movements(header: Header, lines: DataFrame, movements: DataFrame) -> li
     for is_opname, *values in zip(*columns(movements, "is_opname", *names, "masuk", "keluar"), strict=True):
         number, kode, lot, gudang, nota, sumber, tanggal, entered, masuk, keluar = values
         baris = numbers.get(_key(kode, lot, gudang))
-        if baris is not None and not is_opname and tanggal <= snapshot:
+        if baris is not None and not is_opname and _is_dated_by(tanggal, snapshot):
             found.append(
                 LateMovement(
                     baris,
@@ -151,8 +152,8 @@ def late_movements(header: Header, lines: DataFrame, movements: DataFrame) -> li
                     sumber,
                     tanggal,
                     entered,
-                    Decimal(masuk),
-                    Decimal(keluar),
+                    Decimal(masuk or 0),
+                    Decimal(keluar or 0),
                 )
             )
     return sorted(found, key=lambda movement: movement.id)
@@ -172,7 +173,13 @@ def _is_of_another_count(header: Header) -> Callable[[_Movement], bool]:
 
 def _is_late(header: Header) -> Callable[[_Movement], bool]:
     snapshot = wib(header.snapshot_at)
-    return lambda movement: not movement.is_opname and movement.tanggal_wib <= snapshot
+    return lambda movement: not movement.is_opname and _is_dated_by(movement.tanggal_wib, snapshot)
+
+
+def _is_dated_by(tanggal_wib: datetime | None, snapshot: datetime) -> bool:
+    """A zero date, which an application with an empty sql_mode writes and which is read as none, lies before every
+    snapshot, as in the report of late movements: nobody knows better, so a person has to look."""
+    return tanggal_wib is None or tanggal_wib <= snapshot
 
 
 def _each(movements: DataFrame) -> Iterator[tuple[tuple[str, str, str], _Movement]]:
@@ -206,15 +213,14 @@ def _key(kode: str | None, lot: str | None, gudang: str | None) -> tuple[str, st
 
 def _named(movements: list[_Movement]) -> list[Said] | Said:
     movements = sorted(movements, key=lambda movement: movement.id)
-    named = [
-        say(
-            "id",
-            "count.movement" if movement.nota else "count.movement_of_none",
-            number=movement.id,
-            at=f"{movement.tanggal_wib:%Y-%m-%d %H:%M:%S}",
-            **({"nota": movement.nota} if movement.nota else {}),
-        )
-        for movement in movements[:MAX_NAMED]
-    ]
+    named = [_name(movement) for movement in movements[:MAX_NAMED]]
     more = len(movements) - len(named)
     return say("id", "several.more_movements", names=named, n=more) if more else named
+
+
+def _name(movement: _Movement) -> Said:
+    key = "count.movement" if movement.nota else "count.movement_of_none"
+    about: dict[str, Any] = {"number": movement.id, **({"nota": movement.nota} if movement.nota else {})}
+    if movement.tanggal_wib is None:
+        return say("id", f"{key}_undated", **about)
+    return say("id", key, at=f"{movement.tanggal_wib:%Y-%m-%d %H:%M:%S}", **about)

@@ -64,12 +64,14 @@ class OlderJob:
 @dataclass(frozen=True)
 class Leftovers:
     """Rows that an unfinished attempt left behind: their ids, the months they stand in, and a fingerprint of their
-    content by which a later step sees that they are still the same."""
+    content by which a later step sees that they are still the same. undated: the first of those without a date,
+    as 'table id'."""
 
     journal_ids: tuple[int, ...]
     stock_card_ids: tuple[int, ...]
     periods: frozenset[str]
     fingerprint: str
+    undated: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

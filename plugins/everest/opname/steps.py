@@ -230,6 +230,10 @@ def _leftovers(books: Books, header: Header) -> Leftovers:
     accounts = (journal.Accounts(), books.references(header, ()).document_accounts)
     ours = {account for some in accounts for account in (some.persediaan, some.laba_selisih, some.rugi_selisih)}
     leftovers = books.leftovers(header.nomer_nota, header.transaksi_id, sorted(ours))
+    if leftovers.undated:
+        raise DocumentRefused(
+            say("id", "posting.undated", nota=header.nomer_nota, rows=list(leftovers.undated)), code=409
+        )
     closed = sorted(books.closed_periods(leftovers.periods))
     if closed:
         raise DocumentRefused(

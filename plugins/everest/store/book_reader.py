@@ -64,6 +64,8 @@ LONGEST_POSTING = timedelta(minutes=15)
 and the wait for the lock of its run."""
 
 MAX_WARNINGS = 20
+MAX_NAMED = 5
+"""Rows without a date that a refusal names."""
 
 
 class BookReader:
@@ -203,12 +205,16 @@ class BookReader:
             )
         )
         cards = list(_ROWS.stock_card_leftovers(self._conn, nomer_nota=nomer_nota, transaksi_id=transaksi_id))
+        left = (("jurnal", journal), ("kartu_stok", cards))
         content = json.dumps([journal, cards], default=str)
         return Leftovers(
             journal_ids=tuple(row[0] for row in journal),
             stock_card_ids=tuple(row[0] for row in cards),
-            periods=frozenset(period_of(row[1]) for row in [*journal, *cards]),
+            periods=frozenset(period_of(row[1]) for row in [*journal, *cards] if row[1] is not None),
             fingerprint=hashlib.sha256(content.encode()).hexdigest(),
+            undated=tuple(  # a zero date of an application with an empty sql_mode
+                f"{table} {row[0]}" for table, rows in left for row in rows if row[1] is None
+            )[:MAX_NAMED],
         )
 
 

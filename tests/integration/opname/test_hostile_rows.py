@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from everest import approvals
 from everest.errors import MAX_PROBLEMS_BYTES
 from everest.settings import MysqlUrl, Settings
 from ingest_consumer import by_hand
@@ -18,6 +19,7 @@ from tests.builders import Line
 from tests.integration.opname.walk import Walker
 
 NOON = datetime(2026, 3, 10, 5, 0, tzinfo=UTC)  # 12:00 WIB
+NOON_WIB = datetime(2026, 3, 10, 12)
 
 MOMENT = "%Y-%m-%d %H:%M:%S"
 """As a problem names an instant; with its day, which may end between two instants of a test."""
@@ -300,6 +302,53 @@ def test_a_movement_whose_codes_end_in_spaces_is_one_of_the_same_stock_card(
         connection, "SELECT saldo FROM v_kartu_stok WHERE kode_barang = 'A' AND gudang_kode = 'GD-A'"
     )
     assert card["saldo"] == 1, "MySQL pads with spaces, so this is the card of A"
+
+
+def without_date(connection: Any, table: str, row_id: int) -> None:
+    """As an application with an empty sql_mode leaves it, and as older tables have it by default."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET SESSION sql_mode = ''")
+        cursor.execute(f"UPDATE {table} SET tanggal_wib = '0000-00-00 00:00:00' WHERE id = %s", (row_id,))
+        cursor.execute("SET SESSION sql_mode = DEFAULT")
+    connection.commit()
+
+
+@pytest.mark.parametrize("nota", ["BELI-0", None])
+def test_h13_a_movement_without_a_date_is_late_and_a_person_decides(
+    walker: Walker, connection: Any, nota: str | None
+) -> None:
+    document = builders.document(connection, [Line("A")], snapshot_at=datetime.now(UTC) - timedelta(hours=1))
+    entered = {"tanggal_wib": NOON_WIB, "created_at": datetime.now(UTC), "sumber": "BELI"}
+    moved = builders.movement(connection, "A", masuk="1", nomer_nota=nota, **entered)  # type: ignore[arg-type]
+    without_date(connection, "kartu_stok", moved)
+
+    assert walker.post(document.shadow_id) == "WAITING"
+
+    waiting = builders.shadow(connection, document.shadow_id)["response"]["waiting"]
+    assert f"{nota or 'tanpa nota'} (mutasi {moved}, tanpa tanggal)" in waiting["reasons"][0]["pesan"]
+    with walker.database.transaction() as tx:
+        approvals.approve(tx, document.nomer_nota, "rina", "sudah dilihat")
+    assert walker.post(document.shadow_id) == "COMPLETED"
+
+
+@pytest.mark.parametrize("table", ["jurnal", "kartu_stok"])
+def test_a_leftover_without_a_date_is_named_and_refused_for_nobody_knows_its_month(
+    walker: Walker, connection: Any, table: str
+) -> None:
+    document = builders.document(connection, [Line("A")])
+    keys = {"nomer_nota": document.nomer_nota, "sumber": "OPNAME", "tanggal_wib": NOON_WIB}
+    if table == "jurnal":
+        left = builders.insert(connection, table, kode_akun=builders.PERSEDIAAN, debet=1, kredit=0, **keys)
+    else:
+        left = builders.insert(connection, table, kode_barang="Z", gudang_kode="GD-A", masuk=1, **keys)
+    without_date(connection, table, left)
+
+    assert walker.post(document.shadow_id) == "FAILED"
+
+    row = builders.shadow(connection, document.shadow_id)
+    assert row["error_code"] == 409
+    assert f"({table} {left})" in row["error"]
+    assert builders.books(connection) == builders.NOTHING_POSTED
 
 
 def test_more_problems_than_a_packet_holds_are_recorded_up_to_a_bound_and_the_document_ends(
