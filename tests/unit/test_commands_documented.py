@@ -63,7 +63,7 @@ def words_of(text: str) -> list[str]:
 def problems(command: click.Command, words: list[str]) -> Iterator[str]:
     """An option belongs to the command before it; what is no option and no subcommand is an argument."""
     name = str(command.name)
-    for word in words:
+    for word, behind in zip(words, [*words[1:], ""], strict=False):
         if inner := below(command, word):
             command, name = inner, f"{name} {word}"
         elif word.startswith("--") and len(word) > 2:
@@ -71,12 +71,22 @@ def problems(command: click.Command, words: list[str]) -> Iterator[str]:
             known = {text for one in command.params for text in (*one.opts, *one.secondary_opts)} | {"--help"}
             if option not in known:
                 yield f"{name} has no {option}"
+            yield from _not_to_choose(command, option, word.partition("=")[2] or behind)
         elif (
             isinstance(command, click.Group)
             and re.fullmatch(r"[a-z][a-z-]+", word)
             and not command.invoke_without_command
         ):
             yield f"{name} has no command {word}"
+
+
+def _not_to_choose(command: click.Command, option: str, value: str) -> Iterator[str]:
+    """A word behind an option that is none of its choices; capitals stand for one of them."""
+    for one in command.params:
+        if not (option in one.opts and isinstance(one.type, click.Choice)):
+            continue
+        if re.fullmatch(r"[a-z_-]+", value) and value not in one.type.choices:
+            yield f"{option} of {command.name} is never {value}"
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: str(guide.relative_to(ROOT)))
@@ -93,6 +103,12 @@ def test_a_command_that_is_named_exists_with_its_options(guide: Path) -> None:
 def test_most_of_what_is_named_is_found_and_a_wrong_name_is_seen() -> None:
     operations = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     assert len([one for phrase in phrases(operations) for one in commands(phrase)]) > 40
-    wrong = ("python -m everest status N --jason", "python -m everest stat N", "dead-letters lst", "rerun N --force")
+    wrong = (
+        "python -m everest status N --jason",
+        "python -m everest stat N",
+        "dead-letters lst",
+        "rerun N --force",
+        "workflow list --status waiting",
+    )
     for phrase in wrong:
         assert [problem for command, words in commands(phrase) for problem in problems(command, words)], phrase
