@@ -409,7 +409,7 @@ LIMIT :at_most;
 -- Counts that were posted and that nobody has reversed: when each was frozen, as it is written, and the first and the last
 -- of the warehouses it counted. since, until: days they are dated; posted_since: when they were posted (UTC). Instants as
 -- text: there are very many, and the driver takes ten times as long over one as Python.
-SELECT p.transaksi_id, CAST(MAX(IF(YEAR(h.snapshot_at) > 0, h.snapshot_at, h.created_at)) AS CHAR), MAX(h.zona_waktu),
+SELECT p.transaksi_id, CAST(IF(YEAR(h.snapshot_at) > 0, h.snapshot_at, h.created_at) AS CHAR), h.zona_waktu,
        MIN(v.gudang_kode), MAX(v.gudang_kode)
 FROM posting_sets p
 JOIN transaksi t ON t.id = p.transaksi_id

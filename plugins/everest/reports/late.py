@@ -53,17 +53,9 @@ _Movement = Mapping[str, Any]
 _T = TypeVar("_T")
 
 
-class _Frozen(NamedTuple):
-    """A posted count and its snapshot, naive: UTC, and in the zone that other programs write in. There may be as many
-    as there were counts: nothing else of them is held, and nothing that can wait is made of them."""
-
-    utc: datetime
-    foreign: datetime
-    transaksi_id: int
-
-    @property
-    def wib(self) -> datetime:
-        return wib(self.utc.replace(tzinfo=UTC))
+_Frozen = tuple[datetime, datetime, int]
+"""A posted count and its snapshot, naive: UTC, in the zone that other programs write in, and its transaksi_id. There
+may be as many as there were counts: nothing else of them is held, and nothing that can wait is made of them."""
 
 
 class _Suspect(NamedTuple):
@@ -123,7 +115,7 @@ def _late(
             posting["nota"],
             posting["posting_id"],
             posting["tanggal_wib"],
-            doubt.frozen.wib.replace(microsecond=0),
+            _wib(doubt.frozen[0]).replace(microsecond=0),
             baris,
             row["kode_barang"],
             row["lot"],
@@ -151,7 +143,7 @@ def _places(source: Source, filters: Filters, posted_since: datetime | None) -> 
     is_utc = str(zone) == "UTC"
     for number, snapshot_at, written_in, first, last in streamed(counts):
         at = snapshot_of(snapshot_at, written_in, zone)
-        frozen = _Frozen(at, at if is_utc else _in_zone(at, zone), number)
+        frozen = (at, at if is_utc else _in_zone(at, zone), number)
         if first == last:
             places[first.rstrip(" ")].append(frozen)
         else:
@@ -170,9 +162,8 @@ def _in_zone(utc: datetime, zone: tzinfo) -> datetime:
     return datetime.combine(there.date(), there.time())
 
 
-def _dated(text: str) -> datetime:
-    """A zero date, which an application without a strict sql_mode writes, is before every snapshot."""
-    return _UNDATED if text.startswith("0000") else datetime.fromisoformat(text)
+def _wib(utc: datetime) -> datetime:
+    return wib(utc.replace(tzinfo=UTC))
 
 
 def _doubts(source: Source, filters: Filters, places: Mapping[str, list[_Frozen]]) -> dict[int, _Doubt]:
@@ -181,26 +172,32 @@ def _doubts(source: Source, filters: Filters, places: Mapping[str, list[_Frozen]
     found: dict[int, _Doubt] = {}
     if not places:
         return found
-    by_instant = {code: [frozen.utc for frozen in counted] for code, counted in places.items()}
+    by_instant = {code: [utc for utc, _, _ in counted] for code, counted in places.items()}
     movements = _STREAMS.late_candidates_cursor(
         source.conn,
         codes=list(places),
-        earliest=min(one.foreign for counted in places.values() for one in counted).replace(microsecond=0),
-        snapshot_wib=max(counted[-1].wib for counted in places.values()),
+        earliest=min(foreign for counted in places.values() for _, foreign, _ in counted).replace(microsecond=0),
+        snapshot_wib=_wib(max(instants[-1] for instants in by_instant.values())),
         **filters.as_parameters("kode_barang", "lot"),
     )
+    instant, offset = datetime.fromisoformat, WIB.utcoffset
     for number, code, written, entered_as in streamed(movements):
-        dated, entered = _dated(written), datetime.fromisoformat(entered_as)
+        try:
+            dated = instant(written)
+        except ValueError:  # a zero date, which an application without a strict sql_mode writes
+            dated = _UNDATED
+        entered = instant(entered_as)
+        latest = entered + CLOCK_CHANGE
         place = code.rstrip(" ")
         counted = places[place]
-        latest = entered + CLOCK_CHANGE
         # From the first snapshot that the movement is dated before to the last one that it was entered after: few.
-        for nth in range(bisect_left(by_instant[place], dated - (WIB.utcoffset(dated) or _NOTHING)), len(counted)):
+        for nth in range(bisect_left(by_instant[place], dated - (offset(dated) or _NOTHING)), len(counted)):
             frozen = counted[nth]
-            if frozen.foreign > latest:
+            _, foreign, transaksi_id = frozen
+            if foreign > latest:
                 break
-            if _is_after(entered, frozen.foreign):
-                doubt = found.setdefault(frozen.transaksi_id, _Doubt(frozen, []))
+            if _is_after(entered, foreign):
+                doubt = found.setdefault(transaksi_id, _Doubt(frozen, []))
                 doubt.suspects.append(_Suspect(dated, entered, number))
     return found
 
