@@ -4,15 +4,14 @@ followed or evaluated, and nothing is stored unless all of it is sound.
 
 from __future__ import annotations
 
-import gc
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
+from everest.collector import no_collection
 from everest.errors import EverestError, Problem
 from everest.intake.cells import FileProblem
 from everest.intake.csv_file import COLUMN_NAMES, CsvReader, Progress
@@ -112,7 +111,7 @@ def file_size(path: Path) -> int:
 
 def read_file(path: Path, reading: Reading, progress: Progress = _silent) -> FileDocument:
     """Raises FileUnreadable when there is no file to read, FileRefused with every problem at once."""
-    with _no_collection():
+    with no_collection():
         return _read_file(path, reading, progress)
 
 
@@ -152,20 +151,6 @@ def _read_file(path: Path, reading: Reading, progress: Progress) -> FileDocument
         return FileDocument(submission)
     columns = tuple(reader.columns) if isinstance(reader, XlsxReader) else ()
     return FileDocument(submission, tuple(reader.file_lines), columns)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Every 700 new rows the collector would look for cycles, which they have none of, and every so often through all
-    that a server holds: half of the time that reading takes. Whoever paused it wakes it again; of two readings at once
-    the first to begin is enough."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _look_inside(stream: BinaryIO, file_format: FileFormat, problems: list[FileProblem]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from everest.collector import no_collection
 from everest.errors import DocumentMissing
 from everest.reports import columns as c
 from everest.reports import late, trace, variance
@@ -270,7 +271,7 @@ def opened(tx: UnitOfWork, key: str, filters: Filters | None = None, at_most: in
     filters = filters or Filters()
     definition.check(filters)
     _QUERIES.room_for_groups(tx.conn)
-    with snapshot(tx.conn):
+    with no_collection(), snapshot(tx.conn):
         nota = filters.nomer_nota
         if nota is not None and not _QUERIES.document_exists(tx.conn, nomer_nota=nota):
             raise DocumentMissing(say("en", "refused.no_nota", nota=nota))
