@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pika
 import pika.data
 from pika.adapters.blocking_connection import BlockingChannel
-from pika.exceptions import AMQPError, IncompatibleProtocolError
+from pika.exceptions import AMQPError, ConnectionWrongStateError, IncompatibleProtocolError
 
 from ingest_consumer import tls as tls_words
 from ingest_consumer.tls import Tls, split
@@ -61,6 +61,14 @@ def close_quietly(thing: pika.BlockingConnection | BlockingChannel | None) -> No
     with suppress(*BROKER_ERRORS):
         if thing is not None and thing.is_open:
             thing.close()
+
+
+def serve(connection: pika.BlockingConnection, time_limit_s: float) -> None:
+    """Heartbeats, and what has arrived. Raises one of BROKER_ERRORS; of a connection whose end was met by
+    `close_quietly` pika would say ValueError, each time."""
+    if not connection.is_open:
+        raise ConnectionWrongStateError("the connection has ended")
+    connection.process_data_events(time_limit=time_limit_s)
 
 
 def headers_of(properties: pika.BasicProperties) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The consumer's workers: each one connection, one delivery at a time, until told to stop.
 
 pika serves heartbeats only while its loop runs, so a worker never blocks for long: the callback stores the delivery,
-and the loop alternates between the broker (`process_data_events`) and one short look at the delivery. An ack goes
+and the loop alternates between the broker (`broker.serve`) and one short look at the delivery. An ack goes
 to the channel the delivery came from; when that channel is gone so is the delivery, and it will come again.
 """
 
@@ -113,7 +113,7 @@ class Worker:
             checked_at = time.monotonic()
             while not self._stop.is_set():
                 self._vitals.turn(self._name)
-                connection.process_data_events(time_limit=self._listen_s())
+                broker.serve(connection, self._listen_s())
                 if self._cancelled or not channel.is_open:
                     raise _Resubscribe("cancelled by the broker" if self._cancelled else "channel closed by the broker")
                 self._look(connection, channel, Delivery.advance)
@@ -137,7 +137,7 @@ class Worker:
         give_up_at = time.monotonic() + self._settings.stop_wait.total_seconds()
         while self._held is not None and self._held[1].has_a_run and time.monotonic() < give_up_at:
             self._vitals.turn(self._name)
-            connection.process_data_events(time_limit=self._listen_s())
+            broker.serve(connection, self._listen_s())
             self._look(connection, channel, Delivery.advance)
 
     def _subscribe(self, connection: pika.BlockingConnection) -> BlockingChannel:

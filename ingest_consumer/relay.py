@@ -184,7 +184,7 @@ class Relay:
             if self._connection is None:
                 self._connect()
             assert self._connection is not None
-            self._connection.process_data_events(time_limit=0)  # heartbeats, and whether the broker is blocked
+            broker.serve(self._connection, 0)  # heartbeats, and whether the broker is blocked
             if self._blocked:
                 self._complaints.say("blocked", "the broker is blocked (memory or disk alarm); rows wait in the outbox")
                 return None

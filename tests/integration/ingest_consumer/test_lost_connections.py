@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pymysql.err import OperationalError
 
-from ingest_consumer import shadow
+from ingest_consumer import broker, shadow
 from ingest_consumer.consumer import Worker
 from ingest_consumer.settings import Settings
 from tests.fake_airflow import FakeAirflow
@@ -211,3 +211,18 @@ def test_h33_heartbeats_are_served_during_a_wait_many_times_their_length(
 
     assert vhost.finished() == []
     assert airflow.count("trigger") == 1  # a cut connection would have attached a second time
+
+
+def test_a_connection_whose_end_was_met_in_closing_a_channel_is_a_broker_in_trouble(vhost: Vhost) -> None:
+    """It was an error of ours: the relay kept the connection and met it again in each round, for ever."""
+    connection = broker.connect(vhost.amqp_url, "everest relay", 60)
+    channel = connection.channel()
+    until(lambda: vhost.cut_connections("everest relay") > 0, "cut")
+
+    def is_closed() -> bool:
+        broker.close_quietly(channel)
+        return not connection.is_open
+
+    until(is_closed, "its end was met, without a word")
+    with pytest.raises(broker.BROKER_ERRORS):
+        broker.serve(connection, 0)
