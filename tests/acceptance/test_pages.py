@@ -94,6 +94,7 @@ def test_a_count_goes_from_a_clerk_over_finance_into_the_books(live: Live, open_
         frame.locator("nav a[href$='/documents']").click()
         frame.locator("[name=nota]").fill(nota)
         frame.locator("form.filters button[type=submit]").click()
+        frame.wait_for_url(f"**nota={nota}*")
         expect(frame.locator("#rows .empty")).to_be_visible()
         frame.evaluate("window.stays = true")
         with open_as("finance") as finance:
