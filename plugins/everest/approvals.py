@@ -215,7 +215,7 @@ def _pending(row: dict[str, Any], run: Run) -> Pending:
     return Pending(
         **about,
         is_paused=run.status == "paused",
-        reasons=tuple(map(Problem.of_json, waiting["reasons"])),
+        reasons=Problem.all_of(waiting["reasons"]),
         not_by=tuple(waiting["not_by"]),
         message=questions.message_of(waiting),
         **{name: waiting[name] for name in ("step", "sequence", "asked_at", "until", "evidence", "details")},

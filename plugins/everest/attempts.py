@@ -229,7 +229,7 @@ def _changes(before: Lines, after: Lines) -> tuple[Change, ...]:
 
 
 def _problems(text: str | None) -> tuple[Problem, ...]:
-    return tuple(map(Problem.of_json, json.loads(text or "[]")))
+    return Problem.all_of(json.loads(text or "[]"))
 
 
 def _between(people: Sequence[dict[str, Any]], since: datetime | None, until: datetime | None) -> list[dict[str, Any]]:

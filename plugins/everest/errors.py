@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from everest.words import heard, say, told
 
 MAX_PROBLEMS_BYTES = 6 * 1024 * 1024
 """What the problems of one document may weigh as JSON: with every quote escaped still below the default
-max_allowed_packet of 16 MiB. About 30,000 of them, each with what its sentence is told from in another language."""
+max_allowed_packet of 16 MiB. About 60,000 of an ordinary sentence."""
 
 
 class EverestError(Exception):
@@ -58,13 +58,20 @@ class Problem:
         baris = kept.get("baris")
         return cls(
             baris if isinstance(baris, int) else None,
-            str(kept.get("kolom", "")),
-            heard(str(kept.get("pesan", "")), kept.get("said")),
+            str(kept.get("kolom") or ""),
+            heard(str(kept.get("pesan") or ""), kept.get("said")),
         )
+
+    @classmethod
+    def all_of(cls, kept: Any) -> tuple[Problem, ...]:
+        """Those of a list that a row holds; what is no problem in it, or no list, is passed over."""
+        found = kept if isinstance(kept, list | tuple) else ()
+        return tuple(cls.of_json(one) for one in found if isinstance(one, Mapping))
 
 
 def problems_json(problems: Sequence[Problem]) -> list[dict[str, Any]]:
-    """The problems as a row can hold them: all, or the first MAX_PROBLEMS_BYTES of them and how many more there are.
+    """The problems as a row can hold them: all, or the first MAX_PROBLEMS_BYTES of them and how many more there are. The
+    first have with them what tells them in another language, as far as there is room behind the texts.
 
     A statement larger than the server's packet loses the connection, and a failure that cannot be written is a
     document that never ends.
@@ -72,13 +79,23 @@ def problems_json(problems: Sequence[Problem]) -> list[dict[str, Any]]:
     shown: list[dict[str, Any]] = []
     room = MAX_PROBLEMS_BYTES
     for problem in problems:
-        entry = problem.as_json()
-        room -= len(json.dumps(entry, ensure_ascii=False).encode(errors="replace")) + 2
+        entry = replace(problem, pesan=str(problem.pesan)).as_json()
+        room -= _weight(entry)
         if room < 0:
             more = say("id", "several.more_problems", n=len(problems) - len(shown))
             return [*shown, Problem(None, "", more).as_json()]
         shown.append(entry)
+    for n, problem in enumerate(problems):
+        entry = problem.as_json()
+        room -= _weight(entry) - _weight(shown[n])
+        if room < 0:
+            break
+        shown[n] = entry
     return shown
+
+
+def _weight(entry: dict[str, Any]) -> int:
+    return len(json.dumps(entry, ensure_ascii=False).encode(errors="replace")) + 2
 
 
 class DocumentRefused(EverestError):

@@ -105,7 +105,8 @@ def test_what_failed_shows_all_of_its_problems_and_what_it_posts_once_it_is_put_
     assert "Akan diposting" in page and "seolah-olah orang lain mengotorisasinya" in page
     assert "Rp 8.001,00" in page, "what the other person is asked to authorise"
 
-    assert browser("finance-2").submit(f"{path}/authorise").status_code == 303
+    number = re.findall(r'name="correction" value="([0-9]+)"', browser("finance-2").get(path).text)[0]
+    assert browser("finance-2").submit(f"{path}/authorise", correction=number).status_code == 303
     page = look(browser, document, "finance-2")
     assert "Akan diposting" in page and "seolah-olah" not in page and "Rp 8.001,00" in page
 

@@ -56,7 +56,7 @@ def acknowledge(tx: UnitOfWork, number: int, who: str, reason: str) -> str:
     """
     text = reason.strip()
     if not text or len(text) > MAX_REASON:
-        wrong = "alasan kosong" if not text else f"alasan lebih dari {MAX_REASON} huruf"
+        wrong = "alasan kosong" if not text else f"alasan lebih dari {MAX_REASON} karakter"
         raise DocumentRefused(wrong, [Problem(None, "alasan", wrong)])
     finding = _held(tx, number)
     if finding["diakui_oleh"] is not None:

@@ -151,7 +151,7 @@ def _keep(
 ) -> None:
     """The old lines and what was wrong with them, in pieces that fit a packet."""
     detail = answer_in(job["response"]) if run is None else run.error or {}
-    problems = list(map(Problem.of_json, errors_in(detail)))
+    problems = list(Problem.all_of(errors_in(detail)))
     problems = problems or [Problem(None, "", heard(str(detail.get("message", "")), detail.get("said")))]
     old_hash = _old_hash(tx, header)
     named = [dict(zip(LINE_COLUMNS, row, strict=True)) for row in old_lines]

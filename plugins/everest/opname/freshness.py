@@ -219,8 +219,8 @@ def _named(movements: list[_Movement]) -> list[Said] | Said:
 
 
 def _name(movement: _Movement) -> Said:
-    key = "count.movement" if movement.nota else "count.movement_of_none"
     about: dict[str, Any] = {"number": movement.id, **({"nota": movement.nota} if movement.nota else {})}
     if movement.tanggal_wib is None:
-        return say("id", f"{key}_undated", **about)
-    return say("id", key, at=f"{movement.tanggal_wib:%Y-%m-%d %H:%M:%S}", **about)
+        return say("id", "count.movement_undated" if movement.nota else "count.movement_of_none_undated", **about)
+    at = f"{movement.tanggal_wib:%Y-%m-%d %H:%M:%S}"
+    return say("id", "count.movement" if movement.nota else "count.movement_of_none", at=at, **about)

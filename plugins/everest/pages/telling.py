@@ -7,6 +7,7 @@ said, marked with its language: Indonesian, which is what handlers and the domai
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,10 +15,13 @@ from markupsafe import Markup, escape
 
 from everest.pages import formats, words
 from everest.pages.words import Language, said_of
+from everest.reports.xlsx_rows import MAX_TEXT
 from ingest_consumer.errors import Reason
 
 MAX_DEPTH = 5
 """Of failures inside failures: a nested run's, of a nested run's."""
+_MARK = re.compile(r'<span lang="(?:id|en)">|</span>')
+"""All that is not escaped in a told sentence."""
 _SECTIONS = {"status": ("run", "status"), "step": ("step",), "kinds": ("wait",), "kind": ("json_kind",)}
 """Holes whose values have words of their own."""
 
@@ -34,8 +38,8 @@ def said(language: Language, pesan: str, limit: int = formats.MAX_SHOWN) -> Mark
 
 
 def plain(language: Language, kept: Any) -> str:
-    """The same without marks, for files."""
-    return _told(language, kept, formats.MAX_SHOWN * 4, MAX_DEPTH).striptags() if kept else ""
+    """The same without marks, whole, for files."""
+    return Markup(_MARK.sub("", _told(language, kept, MAX_TEXT, MAX_DEPTH))).unescape() if kept else ""  # nosec B704
 
 
 def of_error(error: Exception) -> dict[str, Any]:
@@ -61,12 +65,12 @@ def _told(language: Language, kept: Any, limit: int, depth: int) -> Markup:
         inner = decoded(inner)
     said = inner if isinstance(inner, Mapping) else kept
     key, values = str(said.get("key", "")), said.get("values")
-    if words.has(key) and isinstance(values, Mapping) and depth:
+    if words.has(key) and isinstance(values, Mapping) and depth > 0:
         try:
             holes = {str(name): _hole(language, str(name), value, limit, depth) for name, value in values.items()}
             return Markup(words.text(language, key)).format_map(holes)  # the catalogue is ours; holes escape  # nosec B704
-        except (KeyError, IndexError):
-            pass  # a row of another version, with other holes
+        except words.UNTELLABLE:
+            pass
     message = kept.get("message", kept.get("pesan"))
     if message in (None, ""):
         return Markup()
@@ -77,7 +81,7 @@ def _told(language: Language, kept: Any, limit: int, depth: int) -> Markup:
 
 
 def _hole(language: Language, name: str, value: Any, limit: int, depth: int) -> Markup:
-    if isinstance(value, list) and depth:
+    if isinstance(value, list) and depth > 0:
         return escape(words.joint(name)).join(_hole(language, name, one, limit, depth - 1) for one in value)
     if isinstance(value, Mapping):
         return _told(language, value, limit, depth - 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from everest.words import LANGUAGES as LANGUAGES
+from everest.words import UNTELLABLE as UNTELLABLE
 from everest.words import Language as Language
 from everest.words import Said as Said
 from everest.words import again as again

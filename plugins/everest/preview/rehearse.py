@@ -148,7 +148,7 @@ def _count(tx: UnitOfWork, asked: _Asked) -> Preview:
     posts = replace(_posts(tx, asked, message, books), warnings=tuple(state.get("peringatan", ())))
     if question is None:
         return posts
-    reasons = tuple(map(Problem.of_json, question.reasons))
+    reasons = Problem.all_of(question.reasons)
     return replace(posts, outcome=Outcome.NEEDS_DECISION, code=WAITS, message=question.message, reasons=reasons)
 
 

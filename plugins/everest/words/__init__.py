@@ -23,6 +23,9 @@ LANGUAGES: tuple[Language, ...] = ("id", "en")
 FOLDER = Path(__file__).parent
 SENTENCES = "sentences"
 """The hole that holds several sentences; any other list is one of names."""
+UNTELLABLE = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What telling a row's sentence anew can raise when another version or program wrote it: with another key, other holes,
+or other things in them. Its text stands beside it."""
 
 
 @lru_cache(maxsize=1)
@@ -105,8 +108,8 @@ def again(language: Language, given: Any) -> Any:
         return given
     try:
         return _again(language, {"key": given.key, "values": given.values})
-    except (KeyError, IndexError):
-        return given  # a row of another version, with another key or other holes
+    except UNTELLABLE:
+        return given
 
 
 def together(sentences: Iterable[str]) -> str:
@@ -126,7 +129,9 @@ def _said(text: str, key: str, values: dict[str, Any]) -> Said:
 def _kept(value: Any) -> Any:
     if isinstance(value, Said):
         return said_of(value)
-    return [_kept(one) for one in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_kept(one) for one in value]
+    return value if value is None or isinstance(value, str | int | Mapping) else str(value)
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -140,8 +145,11 @@ def _again(language: Language, value: Any, name: str = "") -> Any:
         return joint(name).join(str(_again(language, one, name)) for one in value)
     if not isinstance(value, dict):
         return value
+    text = value.get("message", "")
+    if isinstance(value.get("said"), dict):
+        value = value["said"]
     if "key" not in value:
-        return value.get("message", "")
+        return text
     holes = {hole: _again(language, one, hole) for hole, one in value["values"].items()}
     return _texts(value["key"])[language].format_map(holes)
 

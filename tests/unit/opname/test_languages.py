@@ -204,11 +204,57 @@ def test_the_problems_of_a_document_are_the_same_whether_their_rows_have_keys_or
     assert (before, hash(before)) == (now, hash(now)) and before.as_json().keys() == {"baris", "kolom", "pesan"}
 
 
-def test_the_weight_of_problems_counts_their_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(errors, "MAX_PROBLEMS_BYTES", 60_000)
-    flaw = say("id", "flaw.unknown", code="X" * 60)
-    many = [Problem(n, "gudang_kode", say("id", "rule.gudang_kode", flaw=flaw)) for n in range(400)]
-    kept = errors.problems_json(many)
-    assert 100 < len(kept) < 250
-    assert len(json.dumps(kept, ensure_ascii=False).encode()) <= 61_000
-    assert words.again("en", Problem.of_json(kept[-1]).pesan).startswith("and ")
+MANY = [
+    Problem(n, "gudang_kode", say("id", "rule.gudang_kode", flaw=say("id", "flaw.unknown", code="X" * 60)))
+    for n in range(400)
+]
+
+
+def test_a_document_with_very_many_problems_keeps_each_of_them_and_not_each_in_two_languages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(errors, "MAX_PROBLEMS_BYTES", 100_000)
+    kept = errors.problems_json(MANY)
+    assert len(json.dumps(kept, ensure_ascii=False).encode()) <= 100_000
+    assert Problem.all_of(kept) == tuple(MANY)
+    told = [n for n, entry in enumerate(kept) if "said" in entry]
+    assert told == list(range(len(told))) and 50 < len(told) < 350
+
+
+def test_no_row_grows_beyond_a_packet_however_many_problems_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errors, "MAX_PROBLEMS_BYTES", 30_000)
+    kept = errors.problems_json(MANY)
+    assert 100 < len(kept) < 300 and len(json.dumps(kept, ensure_ascii=False).encode()) <= 31_000
+    assert words.again("en", Problem.of_json(kept[-1]).pesan).startswith(f"more problems: {400 - len(kept) + 1};")
+
+
+def test_a_count_of_the_largest_document_that_is_stale_on_every_line_keeps_every_problem() -> None:
+    movement = say("id", "count.movement", nota="OPN-2026-000123", number=123456, at="2026-12-01 08:00:00")
+    stale = [Problem(n, "kode_barang", say("id", "count.stale_line", movements=[movement] * 3)) for n in range(20_000)]
+    assert len(errors.problems_json(stale)) == 20_000
+
+
+@pytest.mark.parametrize("left", [None, {}, "x", [None, 3, "x", ["y"]], [{"pesan": None, "kolom": None}]])
+def test_what_another_program_left_in_the_place_of_problems_is_passed_over(left: Any) -> None:
+    assert all(problem == Problem(None, "", "") for problem in Problem.all_of(left))
+
+
+def test_a_hole_holds_what_a_row_can_keep() -> None:
+    """An older table's level is a DECIMAL."""
+    said = say("id", "rule.level", level=Decimal("1"), needed=2)
+    assert said == "otorisasi level 1 belum cukup; perlu otorisasi level 2 atau lebih"
+    assert json.loads(json.dumps(Problem(None, "x", said).as_json()))["said"]["values"] == {"level": "1", "needed": 2}
+
+
+def test_a_sentence_inside_another_is_told_whichever_way_its_row_keeps_it() -> None:
+    inner = say("id", "rule.not_counted")
+    english = words.again("en", inner)
+    for kept in (inner, words.said_of(inner), words.told(inner)):
+        outer = say("id", "asked.waits", why=kept)
+        assert words.again("en", outer) == f"waits for an approval: {english}"
+
+
+@pytest.mark.parametrize("values", [{"why": {"key": "rule.level", "values": [1]}}, {"why": {"key": {}, "values": {}}}])
+def test_a_sentence_with_something_else_in_its_holes_is_the_text_that_stands_beside_it(values: Any) -> None:
+    heard = words.heard("apa", {"key": "asked.waits", "values": values})
+    assert words.again("en", heard) == "apa"

@@ -120,6 +120,9 @@ def test_words_that_a_program_of_an_earlier_version_left_are_english(language: L
 
 def test_a_file_has_the_sentence_without_marks() -> None:
     assert telling.plain("id", kept(ValueError("a < b & c"))) == "kesalahan program: ValueError: a < b & c"
+    for language in words.LANGUAGES:
+        text = '  dua  spasi\nbaris </span><span lang="id"> &amp; ' + "x" * 5_000
+        assert telling.plain(language, {"pesan": text}) == text
 
 
 @pytest.mark.parametrize(
