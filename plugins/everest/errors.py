@@ -70,8 +70,8 @@ class Problem:
 
 
 def problems_json(problems: Sequence[Problem]) -> list[dict[str, Any]]:
-    """The problems as a row can hold them: all, or the first MAX_PROBLEMS_BYTES of them and how many more there are. The
-    first have with them what tells them in another language, as far as there is room behind the texts.
+    """The problems as a row can hold them: all, or the first MAX_PROBLEMS_BYTES of them and how many more there are.
+    The first have with them what tells them in another language, as far as there is room behind the texts.
 
     A statement larger than the server's packet loses the connection, and a failure that cannot be written is a
     document that never ends.
