@@ -22,7 +22,7 @@ from everest.opname.workflow import REVERSE_OPNAME
 from everest.store.database import load_queries
 from everest.store.headers import header_of
 from everest.store.unit_of_work import UnitOfWork
-from everest.words import say, together
+from everest.words import say, some, together
 
 _QUERIES = load_queries("periods")
 _MONTH = re.compile(r"[1-9][0-9]{3}-(?:0[1-9]|1[0-2])")
@@ -227,6 +227,4 @@ def _set(
 
 
 def _named(documents: Iterable[Unposted]) -> Sequence[str]:
-    named = [f"{document.nomer_nota} ({document.worker_status})" for document in documents]
-    more = [say("id", "several.more", n=len(named) - MAX_NAMED)] if len(named) > MAX_NAMED else []
-    return [*named[:MAX_NAMED], *more]
+    return some([f"{document.nomer_nota} ({document.worker_status})" for document in documents], MAX_NAMED)

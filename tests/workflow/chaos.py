@@ -252,7 +252,7 @@ class Chaos(Inline):
             is_sent = all(one.sent for one in self.database.tables.outbox if one.run_id == run.id)
             if job.worker_status == "PROCESSING":
                 if run.status == "paused":
-                    pointer.park(tx, run, pointer.PAUSED_MESSAGE)
+                    pointer.park(tx, run, pointer.paused())
                 else:
                     engine.recover(tx, self.definitions[run.workflow], run, programs.FOR_EVER, "died")
             elif (job.worker_status == "PENDING" and is_sent) or (

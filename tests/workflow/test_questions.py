@@ -62,7 +62,7 @@ def test_a_rejection_is_the_steps_to_judge_and_a_retry_asks_anew(world: World) -
 
     assert (world.status(run_id), world.run(run_id).error_code) == ("failed", 403)
     assert world.error(run_id) == "rejected oleh sari: kurang bukti"
-    with pytest.raises(Conflict, match="waits for no approval or decision"):
+    with pytest.raises(Conflict, match="waits for no approval, decision"):
         world.do(run_id, control.approve, "sari")
 
     world.act(run_id, control.retry)

@@ -20,7 +20,7 @@ from everest.errors import DocumentRefused, Problem
 from everest.opname import freshness, limits
 from everest.opname.document import Header, wib
 from everest.opname.freshness import LateMovement
-from everest.words import Said, say, together
+from everest.words import Said, say, span, together
 from everest.workflow.questions import ask_decision
 from everest.workflow.ticket import Decision
 
@@ -170,14 +170,5 @@ def _reason(given: str | None) -> str:
 def _refusal(decision: Decision, rules: ApprovalRules) -> Said:
     at = f"{wib(decision.at):%Y-%m-%d %H:%M:%S}"
     if decision.outcome == "timeout":
-        return say("id", "asked.nobody", span=_span(rules.timeout), until=at)
+        return say("id", "asked.nobody", span=span(rules.timeout), until=at)
     return say("id", "asked.rejected", who=decision.by, at=at, reason=_reason(decision.reason))
-
-
-def _span(span: timedelta) -> Said:
-    """In the largest unit that says it in whole numbers."""
-    seconds = int(span.total_seconds())
-    for unit, key in ((86_400, "span.days"), (3_600, "span.hours"), (60, "span.minutes")):
-        if seconds % unit == 0:
-            return say("id", key, n=seconds // unit)
-    return say("id", "span.seconds", n=seconds)

@@ -67,7 +67,7 @@ class Repairs:
             leave = engine.second_row(tx, run, _ticket(job))
             self._say("linked", job, leave.reason)
         elif isinstance(verdict, MarkedByHand):
-            text = f"ditandai {verdict.state} di Airflow oleh {verdict.who} sebelum selesai (DAG run {job.dag_run_id})"
+            text = say("id", "engine.marked", state=verdict.state, who=verdict.who, run=job.dag_run_id)
             detail = {"dag_run_id": job.dag_run_id, "error_code": 499}
             tx.runs.audit(verdict.who, f"mark_{verdict.state}", run, "ditandai di Airflow", detail)
             engine.fail_run(tx, definition, run, DocumentRefused(text, code=499), None)

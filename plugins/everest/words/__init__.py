@@ -12,7 +12,8 @@ its key and what filled its holes, rows keep both beside the text (`told`), and 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -118,6 +119,21 @@ def together(sentences: Iterable[str]) -> str:
     if len(given) > 1:
         return say("id", "several.sentences", **{SENTENCES: given})
     return given[0] if given else ""
+
+
+def some(names: Sequence[Any], most: int) -> list[Any]:
+    """For a hole that holds a list of names: the first ones, and how many more there are."""
+    more = len(names) - most
+    return [*names[:most], say("id", "several.more", n=more)] if more > 0 else list(names)
+
+
+def span(length: timedelta) -> Said:
+    """A length of time, in the largest unit that says it in whole numbers."""
+    seconds = length.total_seconds()
+    for unit, key in ((86_400, "span.days"), (3_600, "span.hours"), (60, "span.minutes")):
+        if seconds and seconds % unit == 0:
+            return say("id", key, n=int(seconds // unit))
+    return say("id", "span.seconds", n=int(seconds) if seconds.is_integer() else f"{seconds:g}")
 
 
 def _said(text: str, key: str, values: dict[str, Any]) -> Said:

@@ -48,7 +48,9 @@ def enter(tx: Transaction, definition: Definition, run: Run, step: d.WaitForSign
     if is_satisfied(step, waiting):
         return pointer.advance(tx, definition, run, step, token, _result(step, waiting))
     if parking.is_late(tx, waiting):
-        return pointer.advance(tx, definition, run, step, token, parking.late(step, " dan ".join(step.names)))
+        return pointer.advance(
+            tx, definition, run, step, token, parking.late(step, "engine.wait_late", what=list(step.names))
+        )
     message = say("id", "engine.waits_for", kinds=step.kind, names=list(waiting["remaining"]))
     return parking.park(tx, run, step, "waiting_for_signal", waiting, message, waiting["until"])
 
@@ -143,8 +145,7 @@ def answer(
     person saw (`sequence`); Forbidden when this person may not answer it."""
     step, waiting = awaited(definition, run)
     if step is None or waiting is None or step.kind not in kinds:
-        asked = " or ".join(kinds)
-        raise Conflict(say("en", "engine.waits_for_none", run=run.id, status=run.status, kinds=asked))
+        raise Conflict(say("en", "engine.waits_for_none", run=run.id, status=run.status, kinds=list(kinds)))
     if sequence is not None and sequence != waiting["sequence"]:
         raise Conflict(say("en", "engine.other_question", run=run.id, n=waiting["sequence"]))
     if is_satisfied(step, waiting):
@@ -157,7 +158,7 @@ def answer(
         wanted = dict(step.match_payload or {})
         if step.correlation_key is not None:
             wanted[step.correlation_key] = waiting["correlation"]["value"]
-        told = ", ".join(f"{key} = {value}" for key, value in wanted.items())
+        told = [f"{key} = {value}" for key, value in wanted.items()]
         raise Conflict(say("en", "engine.payload_differs", run=run.id, told=told))
     signal_id = tx.runs.add_signal(run, name, payload, None, who, waiting["sequence"])
     tx.runs.consume_signal(run, signal_id, step.name)

@@ -49,7 +49,7 @@ def settle_branch(
     tx: Transaction, definition: Definition, run: Run, step: d.Parallel, token: Token, output: dict[str, Any] | None
 ) -> Forward | Leave | Replay:
     """Merges one branch; the last one moves the pointer. Raises DocumentRefused when two branches return one key."""
-    questions.refuse(step.name, output, f"branch {token.branch}")
+    questions.refuse(step.name, output, "engine.a_branch", name=token.branch)
     for control in (NEXT_STEP, RESPONSE):
         if (output or {}).get(control) is not None:  # which branch commits last is chance
             text = say("en", "engine.branch_controls", step=step.name, branch=token.branch, name=control)
@@ -61,8 +61,8 @@ def settle_branch(
         for other in done:
             shared = sorted(public.keys() & (other.output or {}).keys())
             if shared:
-                names = " and ".join(sorted((token.branch, other.branch)))
-                text = say("en", "engine.branches_share", step=step.name, names=names, keys=", ".join(shared))
+                names = sorted((token.branch, other.branch))
+                text = say("en", "engine.branches_share", step=step.name, names=names, keys=shared)
                 raise DocumentRefused(text, code=500)
     state.merge(run, definition, public)
     tx.runs.finish_step(run, step.name, token.branch, "completed", public, None)
@@ -149,7 +149,7 @@ def finish_item(
     tx: Transaction, run: Standing, step: d.ForEach, claimed: Claimed, output: dict[str, Any] | None
 ) -> bool:
     """Records an item that succeeded. Whether that settles the step. Raises ItemFenced."""
-    questions.refuse(step.name, output, f"item {claimed.index}")
+    questions.refuse(step.name, output, "engine.an_item", n=claimed.index)
     public = state.public_part(output or {})
     if not tx.runs.finish_item(run, step.name, claimed.index, claimed.attempt, "succeeded", public, None):
         raise _fenced(step, claimed)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from everest.errors import WaitTimeout
-from everest.words import say, told
+from everest.words import say, span, told
 from everest.workflow import clock, pointer
 from everest.workflow import definition as d
 from everest.workflow.definition import Step
@@ -90,10 +90,11 @@ def is_late(tx: Transaction, waiting: dict[str, Any]) -> bool:
     return bool(waiting["until"] is not None and tx.now >= waiting["until"])
 
 
-def late(step: d.WaitForSignals | d.WaitForWorkflows, what: str) -> dict[str, Any]:
-    """What the step gives when its time is over. Raises WaitTimeout where it says nothing."""
+def late(step: d.WaitForSignals | d.WaitForWorkflows, key: str, **about: Any) -> dict[str, Any]:
+    """What the step gives when its time is over. Raises WaitTimeout where it says nothing: the sentence of that key,
+    about these holes beside step and limit."""
     if step.on_timeout is None:
-        raise WaitTimeout(say("id", "engine.wait_late", step=step.name, what=what, limit=str(step.timeout)))
+        raise WaitTimeout(say("id", key, step=step.name, limit=span(step.timeout or timedelta()), **about))
     return dict(step.on_timeout)
 
 

@@ -39,7 +39,7 @@ def advance(
     back and records the failure.
     """
     output = output or {}
-    questions.refuse(step.name, output, f"a {step.type}")
+    questions.refuse(step.name, output, "engine.a_step", type=step.type)
     public = state.public_part(output)
     state.merge(run, definition, public)
     state.prune(run, definition)

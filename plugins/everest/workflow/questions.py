@@ -74,7 +74,7 @@ class Question:
         if not output or WAIT_FOR_DECISION not in output:
             return None
         if len(output) > 1:
-            others = ", ".join(sorted(output.keys() - {WAIT_FOR_DECISION}))
+            others = sorted(output.keys() - {WAIT_FOR_DECISION})
             text = say("en", "engine.question_and_values", step=step, keys=others)
             raise DocumentRefused(text, code=500)
         told = output[WAIT_FOR_DECISION]
@@ -100,10 +100,11 @@ def message_of(waiting: Mapping[str, Any]) -> str:
     return heard(str(waiting["message"]), waiting.get("said"))
 
 
-def refuse(step: str, output: dict[str, Any] | None, who: str) -> None:
-    """Only a plain step can wait. Raises DocumentRefused that names the step when this output asks."""
+def refuse(step: str, output: dict[str, Any] | None, key: str, **about: Any) -> None:
+    """Only a plain step can wait. Raises DocumentRefused that names the step when this output asks. key, about: who
+    returned it."""
     if output and WAIT_FOR_DECISION in output:
-        raise DocumentRefused(say("en", "engine.cannot_ask", step=step, who=who), code=500)
+        raise DocumentRefused(say("en", "engine.cannot_ask", step=step, who=say("en", key, **about)), code=500)
 
 
 def is_asked_here(run: Run) -> bool:

@@ -13,7 +13,7 @@ from itertools import zip_longest
 from typing import Any
 
 from everest.errors import Conflict, EverestError, StepTimeout
-from everest.words import say
+from everest.words import say, span
 from everest.workflow import again, deployment, engine, state
 from everest.workflow import definition as d
 from everest.workflow.definition import Definition, Step
@@ -91,7 +91,8 @@ def _tried(one: _Try, is_last_try: bool, timeout_error: type[BaseException]) -> 
         log.warning("step %s: %s", step.name, fenced.message)
         raise
     except timeout_error as error:
-        late = StepTimeout(say("id", "engine.timeout", step=step.name, limit=str(step.timeout or "–")))
+        limit = span(step.timeout) if step.timeout else "–"
+        late = StepTimeout(say("id", "engine.timeout", step=step.name, limit=limit))
         one.record(late, is_last_try)
         raise late from error
     except Exception as error:

@@ -67,9 +67,7 @@ def dispatch(
     step may give."""
     key = key if key is not None else definition.key(payload)
     if key is not None and _KEY_OF_A_STEP.fullmatch(key):
-        raise DocumentRefused(
-            f"key {key!r} has the form run:step:visit, which is kept for the runs that a step begins; choose another"
-        )
+        raise DocumentRefused(say("en", "engine.key_of_a_step", name=repr(key)))
     if key is not None and tx.runs.find(definition.name, key) is not None:
         raise Conflict(say("en", "engine.key_taken", workflow=definition.name, name=key))
     return send(tx, definition, new_run(definition, payload, key), transaksi_id, nomer_nota)
@@ -78,10 +76,9 @@ def dispatch(
 def send(
     tx: Transaction, definition: Definition, run: Run, transaksi_id: int | None = None, nomer_nota: str | None = None
 ) -> Dispatched:
-    for what, text in (("key", run.idempotency_key), ("group", run.group_key)):
+    for key, text in (("engine.key_length", run.idempotency_key), ("engine.group_length", run.group_key)):
         if text is not None and not 0 < len(text) <= MAX_KEY:
-            flaw = say("en", "engine.key_length", workflow=run.workflow, what=what, most=MAX_KEY, n=len(text))
-            raise DocumentRefused(flaw)
+            raise DocumentRefused(say("en", key, workflow=run.workflow, most=MAX_KEY, n=len(text)))
     clock.start(run, definition.options.must_complete_within, tx.now)
     run.id = tx.runs.insert(run)
     if tx.runs.lock(run.id).carrier_shadow_id is not None:
@@ -116,7 +113,7 @@ def start_child(
         return send(tx, definition, child).workflow_id
     found = tx.runs.get(existing)
     if found is None or found.parent_id != parent.id:
-        raise Conflict(f"run {existing} of workflow {definition.name} has the key {key} and was not begun by this step")
+        raise Conflict(say("en", "engine.key_of_another", run=existing, workflow=definition.name, name=key))
     return existing
 
 

@@ -6,18 +6,22 @@ run; the task that comes then enters the step again and finds it satisfied, so t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from everest.errors import DocumentRefused, WaitTimeout
-from everest.words import say
+from everest.words import Said, say, some, span
 from everest.workflow import answers, parking, pointer, starts, state
 from everest.workflow import definition as d
 from everest.workflow.definition import Definition, Step
 from everest.workflow.ports import Transaction
 from everest.workflow.records import Run
 from everest.workflow.ticket import Forward, Leave, Token
+
+MAX_NAMED = 5
+"""Of other workflows, in one sentence; there may be thousands."""
 
 
 def enter(tx: Transaction, definition: Definition, run: Run, step: Step, token: Token) -> Forward | Leave:
@@ -82,9 +86,12 @@ def _workflows(
         found = _states(tx, step, verdict.completed)
         return pointer.advance(tx, definition, run, step, token, {step.result_key: found})
     if parking.is_late(tx, waiting):
-        return pointer.advance(tx, definition, run, step, token, parking.late(step, "alur kerja yang ditunggu"))
-    message = say("id", "engine.waits_for_workflows", ids=list(verdict.remaining))
-    return parking.park(tx, run, step, "waiting_for_workflows", waiting, message, waiting["until"])
+        return pointer.advance(tx, definition, run, step, token, parking.late(step, "engine.workflows_late"))
+    return parking.park(tx, run, step, "waiting_for_workflows", waiting, _message(verdict.remaining), waiting["until"])
+
+
+def _message(remaining: Sequence[int]) -> Said:
+    return say("id", "engine.waits_for_workflows", ids=some(remaining, MAX_NAMED))
 
 
 def _sources(tx: Transaction, run: Run, step: d.WaitForWorkflows) -> list[int]:
@@ -129,13 +136,14 @@ def _verdict(tx: Transaction, waiting: dict[str, Any]) -> _Verdict:
     present = tx.runs.ends(waiting["ids"])
     gone = sorted(set(waiting["ids"]) - {one.id for one in present})
     if gone:
-        raise DocumentRefused(say("id", "engine.awaited_gone", step=step, ids=", ".join(map(str, gone))), code=404)
+        raise DocumentRefused(say("id", "engine.awaited_gone", step=step, ids=some(gone, MAX_NAMED)), code=404)
     completed = sorted((one for one in present if one.status == "completed"), key=lambda one: (one.finished_at, one.id))
     lost = [one for one in present if one.status in ("failed", "cancelled")]
     needed = {"all": len(present), "any": 1, "quorum": waiting["quorum"] or 1}[mode]
     if len(present) - len(lost) < needed:
-        reasons = [f"{one.id} {one.status}" for one in lost] or [f"hanya {len(present)} alur kerja, perlu {needed}"]
-        raise DocumentRefused(say("id", "engine.not_satisfiable", step=step, reasons=", ".join(reasons)), code=409)
+        ended = [say("id", "engine.awaited_ended", run=one.id, status=one.status) for one in lost]
+        reasons = some(ended, MAX_NAMED) or [say("id", "engine.awaited_few", n=len(present), needed=needed)]
+        raise DocumentRefused(say("id", "engine.not_satisfiable", step=step, reasons=reasons), code=409)
     chosen = completed[:1] if mode == "any" else completed
     remaining = [one.id for one in present if one.status not in ("completed", "failed", "cancelled")]
     return _Verdict([one.id for one in chosen], remaining, len(completed) >= needed)
@@ -184,10 +192,9 @@ def _nested(tx: Transaction, definition: Definition, run: Run, step: d.RunWorkfl
         tx, run, step, "child", ids=[child_id], remaining=[child_id]
     )
     if parking.is_late(tx, waiting):
-        raise WaitTimeout(say("id", "engine.nested_late", step=step.name, run=child_id, limit=str(step.timeout)))
-    return parking.park(
-        tx, run, step, "waiting_for_workflows", waiting, f"menunggu alur kerja {child_id}", waiting["until"]
-    )
+        limit = span(step.timeout or timedelta())
+        raise WaitTimeout(say("id", "engine.nested_late", step=step.name, run=child_id, limit=limit))
+    return parking.park(tx, run, step, "waiting_for_workflows", waiting, _message([child_id]), waiting["until"])
 
 
 def wake_if_decided(tx: Transaction, run: Run) -> bool:

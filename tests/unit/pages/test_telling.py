@@ -11,7 +11,7 @@ import pytest
 from everest.errors import Conflict, DatabaseError, DocumentRefused, StepTimeout
 from everest.pages import telling, words
 from everest.pages.words import Language
-from everest.words import say
+from everest.words import say, span
 from everest.workflow import endings
 from ingest_consumer.broken_letters import WORDS_MAX, _kept
 from ingest_consumer.errors import DecodeError, Reason
@@ -36,10 +36,10 @@ def test_an_error_of_the_engine_is_told_in_both_languages_by_its_key() -> None:
         "alur kerja 5 berstatus berjalan, tidak dijeda",
         "workflow 5 is running, not paused",
     )
-    late = StepTimeout(say("id", "engine.timeout", step="post_jurnal", limit=str(timedelta(minutes=5))))
+    late = StepTimeout(say("id", "engine.timeout", step="post_jurnal", limit=span(timedelta(minutes=5))))
     assert both(late) == (
-        "langkah posting jurnal melewati batas waktu 0:05:00",
-        "step post journal ran longer than its timeout 0:05:00",
+        "langkah posting jurnal melewati batas waktu 5 menit",
+        "step post journal ran longer than its timeout 5 min",
     )
 
 
