@@ -104,8 +104,8 @@ def an_item_that_asks(world: World) -> int:
         (a_workflow_that_is_gone, "langkah wait: alur kerja 99 tidak ada", "step wait: workflows 99 do not exist"),
         (
             branches_that_share,
-            "langkah group: cabang a, b sama-sama mengembalikan x",
-            "step group: branches a, b both return x",
+            "langkah group: cabang a dan b sama-sama mengembalikan x",
+            "step group: branches a and b both return x",
         ),
         (
             an_item_that_asks,

@@ -61,8 +61,8 @@ def settle_branch(
         for other in done:
             shared = sorted(public.keys() & (other.output or {}).keys())
             if shared:
-                names = sorted((token.branch, other.branch))
-                text = say("en", "engine.branches_share", step=step.name, names=names, keys=shared)
+                names = dict(zip(("one", "other"), sorted((token.branch, other.branch)), strict=True))
+                text = say("en", "engine.branches_share", step=step.name, keys=shared, **names)
                 raise DocumentRefused(text, code=500)
     state.merge(run, definition, public)
     tx.runs.finish_step(run, step.name, token.branch, "completed", public, None)
