@@ -29,8 +29,9 @@ FAULTS: tuple[Fault, ...] = ("lost commit", "lost answer", "died before", "died 
 MOST_IN_A_ROW = 2
 """Fewer than a step's transient tries: a step that gives up is another story."""
 MOST_FAULTS = 60
-MOST_RETRIES = 6
-"""Of one failed step by hand: more than a nested run has approvals to be refused, and than faults that spoil one."""
+MOST_RETRIES = 12
+"""Of one failed step by hand: more than nested runs have approvals to be refused and budgets to break, and than faults
+that spoil one."""
 MOST_ACTIONS = 3_000
 
 

@@ -64,7 +64,7 @@ class _Player:
     def __init__(self, model: Model, program: Program, name: str, path: str, payload: dict[str, Any]) -> None:
         self.model, self.program, self.name, self.path, self.payload = model, program, name, path, payload
         self.expected = model.runs[path] = Expected(state=dict(payload), cleans_up=program.cleans_up)
-        self.visit, self.steps = 1, 0
+        self.visit, self.steps, self.used = 1, 0, 0
         self.writers: dict[str, int] = {}
         self.consumed = dict.fromkeys(NAMES, 0)
 
@@ -87,6 +87,11 @@ class _Player:
         self.expected.failed_once = True
         if not self.program.repaired or self.owes():
             raise Fails(True)
+        self.used = 0
+
+    def breaks_budget(self) -> bool:
+        """Whether one step more is too many; who then retries has as many again."""
+        return self.program.most_steps is not None and self.used + 1 > self.program.most_steps
 
     def merge(self, output: dict[str, Any]) -> None:
         self.expected.state.update(output)
@@ -94,8 +99,8 @@ class _Player:
 
     def done(self, step: str, node: Node, output: dict[str, Any], effects: list[tuple[Any, ...]]) -> None:
         """The step's commit: all of it or, where a budget breaks, nothing."""
-        if self.program.most_steps is not None and self.steps + 1 > self.program.most_steps:
-            raise Fails(False)
+        if self.breaks_budget():
+            self.fails_once()
         self.merge(output)
         if self.program.keep is not None:
             for key in [key for key, written in self.writers.items() if written <= self.steps - self.program.keep]:
@@ -103,6 +108,7 @@ class _Player:
                 if key not in self.payload:
                     self.expected.state.pop(key, None)
         self.steps += 1
+        self.used += 1
         self.expected.effects += effects
         self.expected.completed.append((step, sorted(self.expected.state) if node.undo else None))
 
@@ -128,8 +134,8 @@ class _Player:
             output = {f"{own}_{number}": mix(self.expected.state, f"b{number}", self.visit)}
             effects = [(own, self.visit, f"b{number}")]
             if number == node.branches - 1:
-                if self.program.most_steps is not None and self.steps + 1 > self.program.most_steps:
-                    raise Fails(False)
+                if self.breaks_budget():
+                    self.fails_once()
                 self.merge(output)
                 self.done(own, node, {}, effects)
             else:
@@ -144,7 +150,11 @@ class _Player:
         failed: list[int] = []
         is_repaired = False
         effects: list[tuple[Any, ...]] = []
-        while len(order) < needed:
+        while len(order) < needed or self.breaks_budget():
+            if len(order) == needed:
+                self.fails_once()  # what settled it is taken back, and what had failed before is tried again, too
+                order, effects, failed, is_repaired = order[:-1], [], [], True
+                continue
             self.expected.effects += effects
             effects = []
             at = next(one for one in range(node.size) if one not in order and one not in failed)
@@ -231,10 +241,13 @@ class _Player:
     def person(self, own: str, node: Person) -> None:
         if node.kind == "approval" and node.says_no:
             self.fails_once()
+        is_asked_again = self.breaks_budget()
+        if is_asked_again:
+            self.fails_once()
         if node.kind == "input":
             output: dict[str, Any] = {"answer": self.visit}
         else:
-            no = node.kind == "decision" and node.says_no
+            no = node.kind == "decision" and node.says_no and not is_asked_again
             outcome = "rejected" if no else "approved"
             output = {"outcome": outcome, "signal": node.kind, "by": "ann", "reason": "no" if no else None, "data": {}}
         self.done(own, node, {own: output}, [])

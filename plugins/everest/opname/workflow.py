@@ -34,7 +34,8 @@ def post_opname(settings: Settings) -> Definition:
         .then(post_jurnal, timeout=settings.step_timeout)
         .tasks(settings.posting_tasks)
         .max_attempts(settings.max_attempts)
-        # A document that is changed again and again while it is posted goes back about twenty times, then it fails.
+        # A document that is changed again and again while it is posted goes back about twenty times, then it fails;
+        # whoever runs it again then has as many again.
         .max_transitions(60)
         .idempotency_key("{transaksi_id}")
         .on_failure(record_failure)

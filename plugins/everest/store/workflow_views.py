@@ -218,7 +218,7 @@ def _parent(conn: Connection, run: dict[str, Any]) -> dict[str, Any] | None:
 
 def _budgets(definition: Definition | None, run: dict[str, Any], counters: dict[str, Any]) -> list[Budget]:
     used = {name: int(counters.get(name, 0)) for name in _BUDGETS} | {
-        "transitions": run["transitions"],
+        "transitions": state.transitions_used(run["transitions"], counters),
         "state_bytes": len(codec.dumps(run["state"]).encode()),
     }
     options = definition.options if definition else None

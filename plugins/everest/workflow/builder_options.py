@@ -66,7 +66,7 @@ class WorkflowOptions:
         return self._set(on_deadline=handler)
 
     def max_transitions(self, limit: int) -> Self:
-        """Completed steps, loops included."""
+        """Completed steps, loops included. This and the other budgets that count begin anew with each retry."""
         return self._set(max_transitions=limit)
 
     def max_for_each_items(self, limit: int) -> Self:

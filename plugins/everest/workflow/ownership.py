@@ -6,7 +6,8 @@ A run has one carrier, the row that speaks for it, and one DAG run that may comm
 from __future__ import annotations
 
 from everest.errors import Conflict, DefinitionError, DocumentMissing
-from everest.workflow import clock, pointer, starts, waits
+from everest.words import say, told
+from everest.workflow import clock, pointer, starts, state, waits
 from everest.workflow.definition import Definition
 from everest.workflow.ports import Transaction
 from everest.workflow.records import FINAL, WAITING, Outcome, Run, ShadowRow, Try, is_other_nota, nota_refused
@@ -71,8 +72,8 @@ def second_row(tx: Transaction, run: Run, ticket: Ticket) -> Leave:
         tx.runs.set_shadow(ticket.shadow_id, tx.runs.outcome_of(run), run.current_step)
         announced = tx.runs.rerun(ticket.shadow_id, "second-message", None)
         return Leave(f"the document had failed; DAG run {announced} tries again")
-    message = f"dokumen sedang dikerjakan oleh pekerjaan {run.carrier_shadow_id}"
-    waiting = Outcome("WAITING", {"status": "waiting", "code": 202, "message": message})
+    message = say("id", "engine.other_job", job=run.carrier_shadow_id)
+    waiting = Outcome("WAITING", {"status": "waiting", "code": 202, **told(message)})
     tx.runs.set_shadow(ticket.shadow_id, waiting, run.current_step)
     return Leave(f"shadow row {run.carrier_shadow_id} carries this document; this row waits for its end")
 
@@ -113,6 +114,7 @@ def take_over(tx: Transaction, definition: Definition, shadow_id: int, take_runn
     if run.status == "failed":  # as a rerun: an answer that ended it is void, and its question is asked anew
         run.status = "running"
         clock.start_anew(run, tx.now)
+        state.count_anew(run)
         run.waiting, run.wakes_at, run.paused_status = None, None, None
     run.n = max(run.n, ticket.n) + 1
     run.carrier_shadow_id = shadow_id

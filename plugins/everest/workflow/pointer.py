@@ -179,6 +179,7 @@ def reopen(tx: Transaction, run: Run, count: int) -> None:
     clear_error(run)
     clears.note(run, count)
     clock.start_anew(run, tx.now)
+    state.count_anew(run)
     tx.runs.save(run)
     tx.runs.announce(run, Outcome("PROCESSING"))
     tx.runs.add_event(run, "reopened", run.current_step, None, None)

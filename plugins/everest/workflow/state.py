@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from everest.words import say
@@ -9,6 +10,9 @@ from everest.workflow import codec
 from everest.workflow.definition import Definition, Repeat
 from everest.workflow.records import Run
 from everest.workflow.ticket import BudgetExceeded
+
+_TRANSITIONS_BEFORE = "transitions_before"
+"""Among the run's counters: how many there were when a person last had it go on."""
 
 
 def public_part(values: dict[str, Any]) -> dict[str, Any]:
@@ -36,6 +40,20 @@ def prune(run: Run, definition: Definition) -> None:
             run.state.pop(key, None)
 
 
+def count_anew(run: Run) -> None:
+    """A person has a failed run go on: what earlier attempts have used bars nobody, a loop in this one still ends. The
+    consumer's rerun writes the same (queries.sql, rerun_run). The caller saves the run.
+
+    Bytes are measured, not counted. How often a loop goes back is its own rule: its count stays until it is left.
+    """
+    run.counters |= {_TRANSITIONS_BEFORE: run.transitions, "for_each_items": 0, "started_workflows": 0}
+
+
+def transitions_used(transitions: int, counters: Mapping[str, Any]) -> int:
+    """Since the run began, or since a person had it go on after a failure."""
+    return transitions - int(counters.get(_TRANSITIONS_BEFORE, 0))
+
+
 def count(run: Run, definition: Definition, what: str, more: int) -> None:
     """Uses a budget. Raises BudgetExceeded when that is more than the definition allows."""
     used = int(run.counters.get(what, 0)) + more
@@ -49,8 +67,9 @@ def count(run: Run, definition: Definition, what: str, more: int) -> None:
 def check_budgets(run: Run, definition: Definition) -> None:
     """After a step's merge. Raises BudgetExceeded: the step is rolled back, the run fails, nobody tries again."""
     options = definition.options
-    if options.max_transitions is not None and run.transitions > options.max_transitions:
-        told = {"workflow": run.workflow, "used": run.transitions, "most": options.max_transitions}
+    used = transitions_used(run.transitions, run.counters)
+    if options.max_transitions is not None and used > options.max_transitions:
+        told = {"workflow": run.workflow, "used": used, "most": options.max_transitions}
         raise BudgetExceeded(say("en", "engine.transitions", **told))
     if options.max_state_bytes is not None:
         size = len(codec.dumps(run.state).encode())

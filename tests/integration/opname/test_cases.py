@@ -17,6 +17,7 @@ import pytest
 from everest.intake.files import Reading, read_file
 from everest.intake.submission import Authority
 from everest.intake.submit import submit_document
+from everest.opname import journal
 from everest.settings import MysqlUrl
 from everest.store import database as store
 from everest.store.books import MysqlBooks
@@ -237,3 +238,29 @@ def test_h44_an_empty_warehouse_among_a_hundred_lines_is_refused_and_no_line_get
         "GD-A": (1, D("5.00")),
         "GD-B": (99, D("495.00")),
     }
+
+
+def test_a_posting_that_fails_at_its_end_is_corrected_and_run_again_as_often_as_it_takes(
+    database: MysqlUrl, connection: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each correction sends it back to its first step: three steps more each time, of the 60 of one attempt."""
+
+    def unbalanced(rows: Any) -> D:
+        raise journal.Unbalanced("not yet")
+
+    document = builders.document(connection, [Line("A", "10", "11", "100")])
+    with closing(Walker(database)) as walker:
+        with monkeypatch.context() as broken:
+            broken.setattr(journal, "check_balanced", unbalanced)
+            assert walker.post(document.shadow_id) == "FAILED"
+            for counted in range(12, 34):
+                builders.write_lines(connection, document.header_id, [Line("A", "10", str(counted), "100")])
+                rerun(connection, document)
+                assert walker.post(document.shadow_id) == "FAILED"
+                assert "not yet" in builders.shadow(connection, document.shadow_id)["error"]
+        rerun(connection, document)
+        assert walker.post(document.shadow_id) == "COMPLETED"
+
+    (run,) = builders.rows(connection, "SELECT transitions FROM workflow_runs")
+    assert run["transitions"] > 60
+    assert builders.books(connection).agree
