@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from bench.pages_data import Filled
 from everest import reports
+from everest.reports.catalogue import A_YEAR
 
 OUTSIDE = frozenset(
     {"/", "/assets/{version}/{name}", "/documents/of/{transaksi_id}", "/reports/document", "/submit/template.{form}"}
@@ -19,6 +20,8 @@ Page = tuple[str, str, str]
 
 OF_ONE = ("stock-card", "trace")
 """Reports about a nota or an item."""
+BY_YEAR = [key for key, definition in reports.REPORTS.items() if definition.longest_days is not None]
+"""Reports whose page shows a year at a time (decision 0063); their files have everything."""
 
 
 @dataclass(frozen=True)
@@ -36,10 +39,15 @@ def groups(filled: Filled) -> list[Group]:
         Group("documents", "the list of documents, by filter", _list(filled)),
         Group("document", "one document, each of its parts", _document(filled)),
         Group("reports", "reports as they open, and filtered", _reports(filled)),
-        Group("all", "reports about everything since the first day", _all(filled), False),
+        Group("all", "reports asked for everything, and for what was before the last year", _all(filled)),
         Group("others", "the other pages", _others(filled)),
         Group("previews", "what a posting would do, by its steps", _previews(filled), False),
-        Group("files", "whole files: a document of 20,000 lines, a month of documents", _files(filled), False),
+        Group(
+            "files",
+            "whole files: a document of 20,000 lines, a month of documents, reports about everything",
+            _files(filled),
+            False,
+        ),
     ]
 
 
@@ -50,6 +58,7 @@ def _list(filled: Filled) -> list[Page]:
         "middle": f"before={middle}",
         "last": "before=40",
         "failed": "status=FAILED",
+        "completed": "status=COMPLETED",
         "queued (none)": "status=PENDING",
         "nota": "nota=SO-2",
         "no such nota": "nota=TIDAK-ADA",
@@ -111,12 +120,17 @@ def _reports(filled: Filled) -> list[Page]:
             for key in (*OF_ONE, "late-movements", "variance")
         ),
         ("stock card of an item", "/reports?report=stock-card&since=&kode_barang=BRG-00042"),
+        ("stock card of a warehouse", "/reports?report=stock-card&since=&gudang_kode=GD-03"),
     ]
     return [(name, path, "analyst") for name, path in found]
 
 
 def _all(filled: Filled) -> list[Page]:
-    return [(key, f"/reports?report={key}&since=", "analyst") for key in reports.REPORTS if key not in OF_ONE]
+    """What is shown a year at a time, once more for the year before, as the page's own link asks for it."""
+    long_ago = filled.today - timedelta(days=A_YEAR)
+    found = [(key, f"/reports?report={key}&since=") for key in reports.REPORTS if key not in OF_ONE]
+    found += [(f"{key}, the year before", f"/reports?report={key}&since=&until={long_ago:%Y-%m-%d}") for key in BY_YEAR]
+    return [(name, path, "analyst") for name, path in found]
 
 
 def _since(filled: Filled, key: str) -> str:
@@ -134,6 +148,7 @@ def _others(filled: Filled) -> list[Page]:
         "dead letters of a nota": "/dead-letters?nota=SO-2",
         "workflows": "/workflows",
         "failed workflows": "/workflows?status=failed",
+        "completed workflows": "/workflows?status=completed",
         "no workflows": "/workflows?status=paused",
         "other workflows": "/workflows?workflow=lain",
         "a workflow": f"/workflows/{filled.small}",
@@ -163,5 +178,6 @@ def _files(filled: Filled) -> list[Page]:
         "broken messages CSV": "/dead-letters/broken.csv",
         "report CSV": f"/reports/item.csv?{month}",
         "report Excel": f"/reports/item.xlsx?{month}",
+        **{f"{key} CSV, everything": f"/reports/{key}.csv?since=" for key in BY_YEAR},
     }
     return [(name, path, "finance") for name, path in asked.items()]

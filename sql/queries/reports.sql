@@ -23,6 +23,10 @@ SELECT COALESCE(
     (SELECT s.transaksi_id FROM rabbit_publish_shadow s WHERE s.nomer_nota = :nomer_nota ORDER BY s.id DESC LIMIT 1)
 );
 
+-- name: books_begin()$
+-- When the first accounting document is dated, whoever made it: the first entry of an index.
+SELECT MIN(tanggal_wib) FROM transaksi WHERE tanggal_wib >= '1000-01-01';
+
 -- name: postings_of_nota(nomer_nota)
 -- The accounting documents that a number stands for: what was posted under it, and what reverses that.
 SELECT p.transaksi_id FROM posting_sets p WHERE p.nomer_nota = :nomer_nota

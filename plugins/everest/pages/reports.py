@@ -17,13 +17,13 @@ from starlette.responses import RedirectResponse, Response
 from everest import reports as books
 from everest.errors import DocumentMissing
 from everest.opname.document import WIB
-from everest.pages import charts, downloads, drill_down, formats, params, store, telling, view, words
+from everest.pages import charts, downloads, drill_down, formats, params, spans, store, telling, view, words
 from everest.pages.access import Permission
 from everest.pages.documents import QUERIES as DOCUMENTS
 from everest.pages.guard import GuardedRoute, needs
 from everest.pages.words import Language
 from everest.reports.shape import NO_GROUP, NO_REASON, NUMBERS, Column, Kind
-from everest.store.database import load_queries
+from everest.store.database import Connection, load_queries
 
 QUERIES = load_queries("reports")
 router = APIRouter(route_class=GuardedRoute)
@@ -44,7 +44,7 @@ def report(request: Request) -> Response:
     key = params.choice(request, "report", tuple(books.REPORTS)) or "month"
     if (opening := _opening(request, key)) is not None:
         return opening
-    definition, filters = books.REPORTS[key], filters_of(request, key)
+    definition, asked = books.REPORTS[key], filters_of(request, key)
     language = view.language_of(request)
     rows: list[Any] = []
     totals: list[Any] = []
@@ -52,8 +52,10 @@ def report(request: Request) -> Response:
     why: str | None = None
     with store.transaction(request) as tx:
         warehouses = list(DOCUMENTS.warehouses(tx.conn))
+        part = spans.part_of(definition, asked, _today(), lambda: _books_begin(tx.conn))
+    filters = asked if part is None else part.of(asked)
     is_ready = not definition.needs_one_of or any(name in filters.given for name in definition.needs_one_of)
-    if filters.since and filters.until and filters.since > filters.until:
+    if asked.since and asked.until and asked.since > asked.until:
         why = words.text(language, "report.empty_range")
     elif is_ready:
         try:
@@ -87,6 +89,8 @@ def report(request: Request) -> Response:
         narrowed={name: value for name in EXACT if (value := filters.given.get(name)) is not None},
         warehouses=warehouses,
         rows_shown=ROWS_SHOWN,
+        part=part,
+        before=None if part is None else _before(request, key, part),
     )
 
 
@@ -106,7 +110,7 @@ def document_of_nota(request: Request) -> Response:
 @router.get("/reports/{key}.{form}")
 @needs(Permission.READ)
 def report_file(request: Request, key: str, form: downloads.Format) -> Response:
-    """The whole of it, with the same filters."""
+    """The whole of it, with the same filters: every day that was asked for, also where the page shows the last ones."""
     if key not in books.REPORTS:
         raise HTTPException(404, "missing")
     return downloads.download(request, key, filters_of(request, key), form, view.language_of(request))
@@ -118,12 +122,27 @@ def _opening(request: Request, key: str) -> Response | None:
     query = dict(request.query_params)
     if "since" in query or query.get("until") or query.get("nomer_nota") or "since" not in books.REPORTS[key].accepts:
         return None
-    today = datetime.now(WIB).date()
+    today = _today()
     first = today.year * 12 + today.month - 1 - MONTHS.get(key, 1)
     since = date(first // 12, first % 12 + 1, 1)
     return RedirectResponse(
         f"{view.base_of(request)}/reports?{urlencode({**query, 'report': key, 'since': since})}", 303
     )
+
+
+def _today() -> date:
+    return datetime.now(WIB).date()
+
+
+def _books_begin(conn: Connection) -> date | None:
+    found: datetime | None = QUERIES.books_begin(conn)
+    return None if found is None else found.date()
+
+
+def _before(request: Request, key: str, part: spans.Part) -> str:
+    """The address of the same question about what was before this part."""
+    query = {name: value for name, value in request.query_params.items() if name != "lang"}
+    return f"{view.base_of(request)}/reports?{urlencode({**query, 'report': key, 'until': part.before})}"
 
 
 def filters_of(request: Request, key: str) -> books.Filters:

@@ -49,9 +49,10 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> R
         return base + path + ("?" + urlencode(kept) if kept else "")
 
     def here(**changes: Any) -> str:
-        """This page with other query parameters."""
+        """This page with other query parameters; None takes one away. An empty one stays: it may mean everything."""
         query = {name: value for name, value in request.query_params.items() if name not in (NOTICE, "lang")}
-        return url(quote(request.url.path.removeprefix(base)), **{**query, **changes})
+        kept = {name: value for name, value in {**query, **changes}.items() if value is not None}
+        return url(quote(request.url.path.removeprefix(base))) + ("?" + urlencode(kept) if kept else "")
 
     units = {name: t(f"unit.{name}") for name in ("second", "minute", "hour", "day")}
     settings = request.app.state.settings

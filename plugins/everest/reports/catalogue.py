@@ -25,6 +25,9 @@ RANGE = ("since", "until")
 JOURNAL = (*RANGE, "gudang_kode", "kode_akun", "nomer_nota")
 LINES = (*RANGE, "gudang_kode", "kode_barang", "lot", "nomer_nota")
 VARIANCE = (*LINES, "kelompok", "alasan")
+A_YEAR = 366
+"""Days, of whatever year. What has to sort all lines of a period, or its movements, is shown so much of at once
+(decision 0063)."""
 
 
 def _rows_of(
@@ -143,6 +146,7 @@ _ALL = (
         ),
         accepts=LINES,
         rows=_rows_of("by_group", LINES, whole=(1, 2, 3)),
+        longest_days=A_YEAR,
         notes=("reversals", "no_group"),
     ),
     ReportDefinition(
@@ -160,6 +164,7 @@ _ALL = (
         ),
         accepts=LINES,
         rows=_rows_of("by_item", LINES, whole=(1, 2, 3)),
+        longest_days=A_YEAR,
         notes=("reversals", "units_differ"),
     ),
     ReportDefinition(
@@ -185,6 +190,7 @@ _ALL = (
         columns=(c.REASON, c.POSTINGS, c.VARIANCE_LINES, *c.AMOUNTS),
         accepts=LINES,
         rows=_rows_of("by_reason", LINES, whole=(1, 2)),
+        longest_days=A_YEAR,
         notes=("reversals", "no_reason"),
     ),
     ReportDefinition(
@@ -242,6 +248,7 @@ _ALL = (
         columns=late.COLUMNS,
         accepts=LINES,
         rows=late.rows,
+        longest_days=A_YEAR,
         notes=("late", "late_standing"),
     ),
     ReportDefinition(

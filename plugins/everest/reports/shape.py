@@ -138,7 +138,8 @@ class ReportDefinition:
     """One kind of report. notes: the rules a reader has to know, as keys of the catalogue, where its title stands, too
     (titled: under another key than its own); description is English, for the command line. accepts: the filters that
     mean something to it; needs_one_of: at least one of these has to be given. totals: the number of rows, then the sum
-    of each summed column, by the server; None where only going through the rows tells."""
+    of each summed column, by the server; None where only going through the rows tells. longest_days: what a page looks
+    at, at most (None: whatever is asked for); files and commands go through all of it."""
 
     key: str
     description: str
@@ -149,6 +150,7 @@ class ReportDefinition:
     needs_one_of: tuple[str, ...] = ()
     totals: Callable[[Source, Filters], Sequence[Any] | None] = lambda source, filters: None
     titled: str | None = None
+    longest_days: int | None = None
 
     def title(self, language: Language) -> str:
         return words.text(language, self.titled or "report." + self.key.replace("-", "_"))
