@@ -289,6 +289,14 @@ FROM workflow_signals
 WHERE workflow_id = :run_id AND name IN :names AND consumed_at IS NULL AND wait_sequence IS NULL
 ORDER BY id;
 
+-- name: unread_signals(run_id, name, most)$
+-- How many of them there are, of one name or of all; counted no further than is asked.
+SELECT COUNT(*) FROM (
+    SELECT id FROM workflow_signals
+    WHERE workflow_id = :run_id AND (:name IS NULL OR name = :name) AND consumed_at IS NULL AND wait_sequence IS NULL
+    LIMIT :most
+) unread;
+
 -- name: release_signals(run_id, step, visit)!
 -- A wait that begins anew in the same visit was failed before and is tried again: its signals are not used up.
 UPDATE workflow_signals

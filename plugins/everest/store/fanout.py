@@ -148,6 +148,9 @@ class MysqlFanout:
             for row in rows
         ]
 
+    def unread_signals(self, run: Run, name: str | None, most: int) -> int:
+        return int(QUERIES.unread_signals(self._conn, run_id=run.id, name=name, most=most))
+
     def release_signals(self, run: Run, step: str) -> None:
         QUERIES.release_signals(self._conn, **_visit(run, step))
 

@@ -7,6 +7,7 @@ step that asks a person (`ask`) is entered again with the answer.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from everest.errors import Conflict, DocumentRefused
@@ -22,6 +23,8 @@ from everest.workflow.ticket import Forward, Leave, Token
 REFUSED = 403
 MAX_CORRELATION = 150
 """Characters; its column."""
+MAX_UNREAD = 1_000
+"""Plain signals of one name that a run keeps until a wait reads them. A wait reads all of them at once."""
 
 
 def enter(tx: Transaction, definition: Definition, run: Run, step: d.WaitForSignals, token: Token) -> Forward | Leave:
@@ -57,12 +60,19 @@ def enter(tx: Transaction, definition: Definition, run: Run, step: d.WaitForSign
 
 def take(tx: Transaction, run: Run, step: d.WaitForSignals, waiting: dict[str, Any], signal: Signal) -> bool:
     """Consumes a stored signal if this wait is still missing it. Each wait consumes the oldest match of each name."""
-    if signal.name not in waiting["remaining"] or is_satisfied(step, waiting) or not _matches(step, waiting, signal):
+    if not _is_missing(step, waiting, signal):
         return False
     tx.runs.consume_signal(run, signal.id, step.name)
     waiting["matched"][signal.name] = {"payload": signal.payload, "by": signal.sent_by, "at": signal.sent_at}
     waiting["remaining"].remove(signal.name)
     return True
+
+
+def _is_missing(step: d.WaitForSignals, waiting: dict[str, Any], signal: Signal) -> bool:
+    """Whether a plain signal is what the wait needs; it answers no question."""
+    if step.kind != "signal":
+        return False
+    return signal.name in waiting["remaining"] and not is_satisfied(step, waiting) and _matches(step, waiting, signal)
 
 
 def _matches(step: d.WaitForSignals, waiting: dict[str, Any], signal: Signal) -> bool:
@@ -116,18 +126,30 @@ def deliver(
     who: str | None,
 ) -> bool:
     """Stores a plain signal and gives it to the open wait, if that is missing it. Returns whether it woke the run. A
-    failed run keeps it for its retry."""
+    failed run keeps it for its retry. Raises Conflict when the run has ended, or has too many that nobody has read."""
     if run.status in ("completed", "cancelled"):
         raise Conflict(say("en", "engine.signal_unread", run=run.id, status=run.status))
     if not 0 < len(name) <= MAX_SIGNAL_NAME or len(correlation or "") > MAX_CORRELATION:
         raise DocumentRefused(say("en", "engine.signal_length", name=MAX_SIGNAL_NAME, correlation=MAX_CORRELATION))
-    signal_id = tx.runs.add_signal(run, name, payload, correlation, who, None)
-    tx.runs.add_event(run, "signal", run.current_step, None, {"name": name, "by": who})
     step, waiting = awaited(definition, run)
-    if run.status == "failed" or step is None or waiting is None or step.kind != "signal":
+    signal = Signal(0, name, payload, correlation, who, tx.now)
+    is_missing = step is not None and waiting is not None and _is_missing(step, waiting, signal)
+    if not is_missing:
+        _refuse_flood(tx, definition, run, name)
+    signal = replace(signal, id=tx.runs.add_signal(run, name, payload, correlation, who, None))
+    tx.runs.add_event(run, "signal", run.current_step, None, {"name": name, "by": who})
+    if step is None or waiting is None or not is_missing:
         return False
-    signal = Signal(signal_id, name, payload, correlation, who, tx.now)
     return take(tx, run, step, waiting, signal) and _wake_if_satisfied(tx, run, step, waiting)
+
+
+def _refuse_flood(tx: Transaction, definition: Definition, run: Run, name: str) -> None:
+    """Others of its own name alone crowd out a signal that some step waits for. Those of names that no step waits for
+    share one room. Raises Conflict."""
+    read = {one for step in definition.steps if isinstance(step, d.WaitForSignals) for one in step.names}
+    if tx.runs.unread_signals(run, name if name in read else None, MAX_UNREAD) >= MAX_UNREAD:
+        key = "engine.signals_unread" if name in read else "engine.signals_unawaited"
+        raise Conflict(say("en", key, run=run.id, name=name, most=MAX_UNREAD))
 
 
 def answer(

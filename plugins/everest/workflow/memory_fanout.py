@@ -115,6 +115,10 @@ class MemoryFanout:
             if one["run"] == run.id and one["name"] in names and one["consumed"] is None and one["sequence"] is None
         ]
 
+    def unread_signals(self, run: Run, name: str | None, most: int) -> int:
+        names = {one["name"] for one in self._t.signals} if name is None else {name}
+        return min(most, len(self.open_signals(run, sorted(names))))
+
     def release_signals(self, run: Run, step: str) -> None:
         for one in self._t.signals:
             if one["run"] == run.id and one["consumed"] == (step, run.visit) and one["sequence"] is None:

