@@ -101,18 +101,13 @@ SELECT id, workflow, idempotency_key, status, n, dag_id, dag_run_id, compensatio
 FROM workflow_runs WHERE id = :workflow_id FOR UPDATE;
 
 -- name: rerun_run!
--- The clock of a run that must complete within a time starts anew (everest.workflow.clock), and so does what it may use
--- (everest.workflow.state, count_anew).
+-- The clock of a run that must complete within a time starts anew (everest.workflow.clock).
 UPDATE workflow_runs
 SET status = 'running', n = :n, dag_run_id = :dag_run_id, carrier_shadow_id = :shadow_id, recovered = 0,
     waiting = NULL, wakes_at = NULL, paused_status = NULL, error_code = NULL, error = NULL, failed_n = NULL,
     deadline_at = UTC_TIMESTAMP(6) + INTERVAL COALESCE(
         CAST(JSON_EXTRACT(counters, '$.clock_us') AS SIGNED), TIMESTAMPDIFF(MICROSECOND, created_at, deadline_at)
     ) MICROSECOND,
-    counters = JSON_SET(
-        COALESCE(counters, JSON_OBJECT()),
-        '$.transitions_before', transitions, '$.for_each_items', 0, '$.started_workflows', 0
-    ),
     failed_attempt = NULL, finished_at = NULL, updated_at = UTC_TIMESTAMP(6)
 WHERE id = :workflow_id AND status = 'failed';
 

@@ -65,6 +65,7 @@ def fail_run(
     run.status = "failed"
     run.error_code, run.error = code, detail
     run.note_failure()
+    state.count_anew_from_here(run)
     run.failed_attempt = token.attempt if token else None
     run.wakes_at = None
     tx.runs.unsend(run)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from everest.errors import Conflict, DocumentMissing
-from everest.workflow import clock, state
+from everest.workflow import clock
 from everest.workflow.memory_jobs import MemoryRunJobs
 from everest.workflow.memory_tables import Tables, plain
 from everest.workflow.records import (
@@ -235,7 +235,6 @@ class MemoryRunStore(MemoryRunJobs):
         run.error_code, run.error, run.failed_n, run.failed_attempt = None, None, None, None
         run.carrier_shadow_id, run.n = shadow_id, run.n + 1
         clock.start_anew(run, self._now)
-        state.count_anew(run)
         run.dag_run_id = self.dag_run_id(run)
         self.save(run)
         self.announce(run, Outcome("PENDING"))

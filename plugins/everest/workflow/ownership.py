@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from everest.errors import Conflict, DefinitionError, DocumentMissing
 from everest.words import say, told
-from everest.workflow import clock, pointer, starts, state, waits
+from everest.workflow import clock, pointer, starts, waits
 from everest.workflow.definition import Definition
 from everest.workflow.ports import Transaction
 from everest.workflow.records import FINAL, WAITING, Outcome, Run, ShadowRow, Try, is_other_nota, nota_refused
@@ -114,7 +114,6 @@ def take_over(tx: Transaction, definition: Definition, shadow_id: int, take_runn
     if run.status == "failed":  # as a rerun: an answer that ended it is void, and its question is asked anew
         run.status = "running"
         clock.start_anew(run, tx.now)
-        state.count_anew(run)
         run.waiting, run.wakes_at, run.paused_status = None, None, None
     run.n = max(run.n, ticket.n) + 1
     run.carrier_shadow_id = shadow_id

@@ -43,7 +43,7 @@ def advance(
     public = state.public_part(output)
     state.merge(run, definition, public)
     state.prune(run, definition)
-    run.transitions += 1
+    state.count_transition(run)
     state.check_budgets(run, definition)
     if token.branch and tx.runs.step(run.id, step.name, run.visit, "") is None:
         tx.runs.begin_attempt(run, step.name, "")  # the step as a whole: its branches and slots have their own records
@@ -179,7 +179,6 @@ def reopen(tx: Transaction, run: Run, count: int) -> None:
     clear_error(run)
     clears.note(run, count)
     clock.start_anew(run, tx.now)
-    state.count_anew(run)
     tx.runs.save(run)
     tx.runs.announce(run, Outcome("PROCESSING"))
     tx.runs.add_event(run, "reopened", run.current_step, None, None)

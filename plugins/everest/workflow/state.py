@@ -12,7 +12,9 @@ from everest.workflow.records import Run
 from everest.workflow.ticket import BudgetExceeded
 
 _TRANSITIONS_BEFORE = "transitions_before"
-"""Among the run's counters: how many there were when a person last had it go on."""
+"""Among the run's counters: how many there were when it last failed and went on."""
+_ANEW = "anew"
+"""The same: it has failed, and nothing was counted since."""
 
 
 def public_part(values: dict[str, Any]) -> dict[str, Any]:
@@ -40,22 +42,33 @@ def prune(run: Run, definition: Definition) -> None:
             run.state.pop(key, None)
 
 
-def count_anew(run: Run) -> None:
-    """A person has a failed run go on: what earlier attempts have used bars nobody, a loop in this one still ends. The
-    consumer's rerun writes the same (queries.sql, rerun_run). The caller saves the run.
+def count_anew_from_here(run: Run) -> None:
+    """The run fails. It goes on only if a person wants it to, and what earlier attempts have used bars no person: what
+    is counted next is the first of its kind. Until then the counts stand as they are, to be looked at.
 
     Bytes are measured, not counted. How often a loop goes back is its own rule: its count stays until it is left.
     """
-    run.counters |= {_TRANSITIONS_BEFORE: run.transitions, "for_each_items": 0, "started_workflows": 0}
+    run.counters[_ANEW] = True
+
+
+def _begin_anew(run: Run) -> None:
+    if run.counters.pop(_ANEW, False):
+        run.counters |= {_TRANSITIONS_BEFORE: run.transitions, "for_each_items": 0, "started_workflows": 0}
 
 
 def transitions_used(transitions: int, counters: Mapping[str, Any]) -> int:
-    """Since the run began, or since a person had it go on after a failure."""
+    """Since the run began, or since it went on after a failure."""
     return transitions - int(counters.get(_TRANSITIONS_BEFORE, 0))
+
+
+def count_transition(run: Run) -> None:
+    _begin_anew(run)
+    run.transitions += 1
 
 
 def count(run: Run, definition: Definition, what: str, more: int) -> None:
     """Uses a budget. Raises BudgetExceeded when that is more than the definition allows."""
+    _begin_anew(run)
     used = int(run.counters.get(what, 0)) + more
     run.counters[what] = used
     allowed = getattr(definition.options, f"max_{what}")
