@@ -106,7 +106,9 @@ class XlsxReader:
             return False
         self.lines, self.file_lines = plain.lines, plain.file_lines
         for name, (baris, raw) in plain.header.items():
-            self._header.take(HEADER_BY_COLUMN[name], raw, baris, plain.file_lines[baris - 1])
+            said, number = len(self._problems), plain.file_lines[baris - 1]
+            self._header.take(HEADER_BY_COLUMN[name], raw, baris, number)
+            self._name_cells(said, self.columns, number)
         return True
 
     def _is_on_the_sheet(self, number: int) -> bool:
@@ -160,14 +162,18 @@ class XlsxReader:
         if "kode_barang" not in given:
             given["kode_barang"] = "-"  # the whole column is missing, which is said once, for the header
         line = read_line(given, baris, number, self._decimal, self._problems)
+        self._name_cells(said, names, number)
+        if line is not None:
+            self.lines.append(line)
+            self.file_lines.append(number)
+
+    def _name_cells(self, said: int, names: list[str | None], number: int) -> None:
+        """What was said of a row, from so many problems on, says its cell, too."""
         for index in range(said, len(self._problems)):
             problem = self._problems[index]
             if problem.kolom in names:
                 place = cell_name(names.index(problem.kolom) + 1, number)
                 self._problems[index] = replace(problem, pesan=at_cell(place, problem.pesan))
-        if line is not None:
-            self.lines.append(line)
-            self.file_lines.append(number)
 
     def _say(self, pesan: str) -> None:
         self._problems.append(FileProblem(None, "", pesan))

@@ -155,6 +155,12 @@ any_row = st.tuples(*[st.one_of(texts, odd)] * 3, *[st.one_of(numbers, texts, od
     [(("shared", "A-1"), *[("shared", "NA")] * 2, *[("number", "13.699999999999999")] * 3)], [None] * 8, set(), "id"
 )
 @example([(("shared", "A-1"), *[("shared", "NA")] * 2, *[("inline", "1\n2")] * 3)], [None] * 8, set(), "id")
+@example(
+    [(("shared", "A-1"), *[("shared", "NA")] * 2, *[("number", "0")] * 3, ("shared", ""), ("shared", " A"))],
+    [None] * 8,
+    set(),
+    "id",
+)
 def test_both_ways_read_the_same_lines_and_find_the_same_problems(
     rows: list[tuple[tuple[str, str], ...]],
     styles: list[int | None],
