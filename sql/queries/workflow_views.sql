@@ -103,9 +103,12 @@ WHERE workflow_id = :run_id AND published_at IS NULL
 ORDER BY id;
 
 -- name: page_of_runs(workflow, parent_id, created_before, created_since, before_id, size)
--- Runs, newest first; before_id is the last id of the page before.
+-- Runs, newest first; before_id is the last id of the page before. An error that names very many problems is told without
+-- them: some megabytes for a line of the list.
 SELECT r.id, r.workflow, r.version, r.idempotency_key, r.status, r.current_step, r.wakes_at, r.waiting, r.parent_id,
-       r.n, r.error_code, r.error, r.compensation, r.created_at, r.updated_at, r.finished_at, s.nomer_nota
+       r.n, r.error_code,
+       IF(LENGTH(r.error) > 65535, JSON_REMOVE(r.error, '$.errors'), r.error) AS error,
+       r.compensation, r.created_at, r.updated_at, r.finished_at, s.nomer_nota
 FROM workflow_runs r
 LEFT JOIN rabbit_publish_shadow s ON s.id = r.carrier_shadow_id
 WHERE r.id < :before_id
@@ -119,7 +122,9 @@ LIMIT :size;
 -- name: page_of_runs_in(status, workflow, parent_id, created_before, created_since, before_id, size)
 -- The same of one status: its index finds the few waiting or failed ones among many that are done.
 SELECT r.id, r.workflow, r.version, r.idempotency_key, r.status, r.current_step, r.wakes_at, r.waiting, r.parent_id,
-       r.n, r.error_code, r.error, r.compensation, r.created_at, r.updated_at, r.finished_at, s.nomer_nota
+       r.n, r.error_code,
+       IF(LENGTH(r.error) > 65535, JSON_REMOVE(r.error, '$.errors'), r.error) AS error,
+       r.compensation, r.created_at, r.updated_at, r.finished_at, s.nomer_nota
 FROM workflow_runs r
 LEFT JOIN rabbit_publish_shadow s ON s.id = r.carrier_shadow_id
 WHERE r.status = :status AND r.id < :before_id

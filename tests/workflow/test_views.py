@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -213,6 +214,20 @@ def test_12_the_list_filters_and_pages(mysql_world: MysqlWorld) -> None:
     assert page(status="waiting_for_signal", workflow="waits", before_id=ids[2]) == [ids[1], ids[0]]
     assert page(created_before=mysql_world.now - timedelta(days=1)) == [1]
     assert page(created_since=mysql_world.now - timedelta(days=1)) == ids[::-1]
+
+
+def test_a_list_tells_an_error_of_very_many_problems_without_them(mysql_world: MysqlWorld) -> None:
+    """Some megabytes for a line of the list; one with few is whole, and the run's own page has all of them."""
+    ids = [mysql_world.begin(workflow("waits").wait_for_signal("go").build()) for _ in range(2)]
+    told = [{"code": 422, "message": "ditolak", "errors": [{"pesan": "salah"}] * count} for count in (5_000, 3)]
+    with mysql_world.transaction() as tx, tx.conn.cursor() as cursor:
+        for run_id, error in zip(ids, told, strict=True):
+            cursor.execute("UPDATE workflow_runs SET error = %s WHERE id = %s", (json.dumps(error), run_id))
+    with mysql_world.transaction() as tx:
+        for chosen in ({}, {"status": "waiting_for_signal"}):
+            few, many = (one.error for one in workflow_lists.page_of_runs(tx.conn, **chosen))
+            assert (few, many) == (told[1], {"code": 422, "message": "ditolak"})
+    assert look(mysql_world, ids[0]).error == told[0]
 
 
 @pytest.mark.parametrize("size", [1, 2, 100])

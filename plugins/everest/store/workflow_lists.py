@@ -15,7 +15,8 @@ _THE_END = 2**63 - 1
 
 @dataclass(frozen=True)
 class ListedRun:
-    """A line of the list. waits_for: names or ids that are missing."""
+    """A line of the list. waits_for: names or ids that are missing. error: without its problems where there are very
+    many."""
 
     id: int
     workflow: str
