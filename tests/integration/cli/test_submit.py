@@ -203,5 +203,5 @@ def test_replace_of_what_did_not_fail_and_rerun_of_what_runs_are_not_possible(
     again = everest("rerun", "SO-1", "--json")
 
     assert (replaced.exit_code, again.exit_code) == (3, 3)
-    assert "nota SO-1 is running, not FAILED" in replaced.stderr
+    assert "nota SO-1 is running, not failed" in replaced.stderr
     assert answer(again)["status"] == "error"
