@@ -21,7 +21,7 @@ from everest.workflow.memory_tables import Message
 from everest.workflow.records import FINAL, WAITING, Run
 from everest.workflow.ticket import Fenced, Go, StepContext, Ticket
 from tests.workflow import programs
-from tests.workflow.model import Expected, Model
+from tests.workflow.model import ANY_ITEM, Expected, Model
 from tests.workflow.programs import NAMES, Program
 
 Fault = Literal["lost commit", "lost answer", "died before", "died after"]
@@ -318,6 +318,8 @@ class Chaos(Inline):
         if key == "failures":
             return sorted(value)
         if isinstance(value, dict):
+            if self._is_in_any_order(key) and "winner" in value:
+                value = {**value, "winner": None}
             return {
                 name: self.told(inner, name)
                 for name, inner in value.items()
@@ -342,7 +344,13 @@ class Chaos(Inline):
     def _effects(self, run: Run) -> tuple[list[Any], list[Any], bool]:
         mine = [one[1:] for one in self.database.tables.effects if one[0] == run.id]
         undone = [one[1] for one in mine if one[0] == "undo"]
-        return [one for one in mine if one[0] not in ("undo", "clean_up")], undone, mine[-1:] == [("clean_up",)]
+        done = [one for one in mine if one[0] not in ("undo", "clean_up")]
+        told = [(*one[:2], ANY_ITEM) if self._is_in_any_order(one[0]) else one for one in done]
+        return told, undone, mine[-1:] == [("clean_up",)]
+
+    def _is_in_any_order(self, step: str) -> bool:
+        node = self.nodes.get(step)
+        return isinstance(node, programs.Each) and node.flaky > 0
 
     def _completed(self, run: Run) -> list[str]:
         events = (one for one in self.database.tables.events if (one["run"], one["event"]) == (run.id, "completed"))
