@@ -11,6 +11,7 @@ from tests.integration.cli.conftest import HEADER, TITLES, Everest, WriteFile
 def test_a_missing_setting_and_an_absent_server_are_one_sentence_each(
     everest: Everest, write: WriteFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("EVEREST_STACK_ROOT", raising=False)
     monkeypatch.setenv("EVEREST_MYSQL_URL", "mysql://x:secret@127.0.0.1:1/books")
     absent = everest("status", "SO-1")
     monkeypatch.delenv("EVEREST_MYSQL_URL")
