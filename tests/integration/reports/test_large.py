@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 import openpyxl
+import pytest
 
 from everest.settings import MysqlUrl
 from tests import builders
@@ -33,6 +34,7 @@ finally:
 """
 
 
+@pytest.mark.long
 def test_100_000_lines_as_a_workbook_add_up_to_the_journal_for_another_library_in_bounded_memory(
     database: MysqlUrl, connection: Any, tmp_path: Path
 ) -> None:
