@@ -24,13 +24,17 @@ SMALL_BYTES = 1024 * 1024
 
 _CHUNK = 64 * 1024
 
+UNREADABLE_XML = (expat.ExpatError, LookupError, ValueError)
+"""What expat raises over XML that it can't read: the second over an encoding that nobody knows, the third over one that it
+can't take or bytes that are not in it."""
+
 
 def archive_flaw(stream: BinaryIO) -> Said | None:
     """What is wrong with the file as a container, None if openpyxl may have it. Rewinds the stream."""
     try:
         with zipfile.ZipFile(stream) as archive:
             return _flaw(archive)
-    except (zipfile.BadZipFile, EOFError, OSError, ValueError, NotImplementedError, RuntimeError, zlib.error):
+    except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError, zlib.error, *UNREADABLE_XML):
         return say("id", "file.book_damaged")
     finally:
         stream.seek(0)
@@ -66,8 +70,8 @@ class _DocumentType(Exception):
 
 
 def _has_document_type(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> bool:
-    """A document type, the only place for entities, can stand before the first element only. What expat can't read up
-    to there counts as one: nobody should parse it further."""
+    """A document type, the only place for entities, can stand before the first element only. Raises what is in
+    UNREADABLE_XML: nobody should parse such a part further."""
 
     def document_type(*_: object) -> None:
         raise _DocumentType
@@ -87,6 +91,6 @@ def _has_document_type(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> bool:
                     break
     except _FirstElement:
         return False
-    except (_DocumentType, expat.ExpatError):
+    except _DocumentType:
         return True
     return True

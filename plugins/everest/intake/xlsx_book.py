@@ -16,7 +16,6 @@ from datetime import datetime
 from typing import IO, Any, BinaryIO, NamedTuple, cast
 from xml.etree.ElementTree import Element, ParseError, fromstring, iterparse
 from xml.parsers import expat
-from xml.parsers.expat import ExpatError
 
 from openpyxl.cell.text import Text
 from openpyxl.reader.excel import ExcelReader
@@ -26,6 +25,7 @@ from openpyxl.utils.datetime import from_excel
 from openpyxl.xml.constants import ARC_CUSTOM, SHARED_STRINGS, SHEET_MAIN_NS
 
 from everest.intake import xlsx_columns
+from everest.intake.xlsx_archive import UNREADABLE_XML
 from everest.intake.xlsx_columns import unescaped
 from everest.spreadsheets import TEXT_AS_IT_IS
 from everest.words import say
@@ -81,7 +81,7 @@ class Book:
     @property
     def is_text_as_it_is(self) -> bool:
         """Whether we wrote the workbook, and whoever saved it since left that in it."""
-        with suppress(ExpatError, ParseError):  # what else is wrong with these properties is of no use to a count
+        with suppress(ParseError, *UNREADABLE_XML):  # what else is wrong with these properties is of no use to a count
             return self._reader.has_property(TEXT_AS_IT_IS)
         return False
 

@@ -16,11 +16,12 @@ from itertools import islice, product, repeat
 from operator import lt
 from string import ascii_uppercase
 from typing import NamedTuple
-from xml.parsers.expat import ExpatError, XMLParserType
+from xml.parsers.expat import XMLParserType
 
 from everest.intake import plain_columns
 from everest.intake.plain_columns import Column, PlainTable
 from everest.intake.submission import MAX_LINES, Line
+from everest.intake.xlsx_archive import UNREADABLE_XML
 from everest.opname.amounts import DecimalLocale
 from everest.opname.document import DECIMAL_COLUMNS
 from everest.spreadsheets import SIGNIFICANT_DIGITS, typed_number
@@ -79,7 +80,7 @@ def content_of(part: bytes, root: str, container: str, guard: XMLParserType) -> 
     try:
         guard.Parse(part, True)
         text = part.decode("utf-8")
-    except (ExpatError, UnicodeDecodeError):
+    except UNREADABLE_XML:
         return None
     beginning = _BEGINNING.match(text)
     if beginning is None or beginning["root"] != root or f' xmlns="{_MAIN}"' not in beginning[0]:

@@ -150,6 +150,18 @@ def test_a_document_type_is_refused_in_every_part_and_encoding(send: Send, part:
     assert "DOCTYPE" in refusal(send(changed(attack, part)))
 
 
+@pytest.mark.parametrize("part", [SHEET, "[Content_Types].xml", "docProps/core.xml"])
+@pytest.mark.parametrize("encoding", ["TF-8", "gbk", "utf-32", "hex", "idna", "x" * 5000, "utf-16"])
+def test_a_part_in_an_encoding_that_nobody_knows_or_that_is_another_is_refused(
+    send: Send, part: str, encoding: str
+) -> None:
+    book = changed(
+        lambda xml: b'<?xml version="1.0" encoding="%s"?>' % encoding.encode() + xml.split(b"?>", 1)[1], part
+    )
+
+    assert "buku kerja ini rusak" in refusal(send(book))
+
+
 def test_a_document_type_is_refused_in_a_part_that_hides_its_kind(send: Send) -> None:
     book = changed(lambda xml: xml.replace(b"sheet1.xml", b"sheet1.bin"), "xl/_rels/workbook.xml.rels")
     with zipfile.ZipFile(io.BytesIO(TWO)) as archive:
