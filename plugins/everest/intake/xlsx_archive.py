@@ -25,8 +25,8 @@ SMALL_BYTES = 1024 * 1024
 _CHUNK = 64 * 1024
 
 UNREADABLE_XML = (expat.ExpatError, LookupError, ValueError)
-"""What expat raises over XML that it can't read: the second over an encoding that nobody knows, the third over one that it
-can't take or bytes that are not in it."""
+"""What expat raises over XML that it can't read: the second over an encoding that nobody knows, the third over one that
+it can't take or bytes that are not in it."""
 
 
 def archive_flaw(stream: BinaryIO) -> Said | None:
