@@ -28,14 +28,15 @@ class Part:
         return self.first - timedelta(days=1)
 
     def of(self, asked: Filters) -> Filters:
-        return replace(asked, since=self.first, until=self.last)
+        """What was asked, from the first of these days on: the few rows that are dated after today stay in sight."""
+        return replace(asked, since=self.first)
 
 
 def part_of(
     definition: ReportDefinition, asked: Filters, today: date, books_begin: Callable[[], date | None]
 ) -> Part | None:
-    """None: the page shows all that was asked for. today: nothing is posted later. books_begin: asked only where it
-    decides; days before it are no part of any period. A nota stands for itself, however old it is."""
+    """None: the page shows all that was asked for. today: where a part ends if nobody ends it before. books_begin: asked
+    only where it decides; days before it are no part of any period. A nota stands for itself, however old it is."""
     longest = definition.longest_days
     if longest is None or asked.nomer_nota is not None:
         return None
