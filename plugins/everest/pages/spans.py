@@ -35,8 +35,9 @@ class Part:
 def part_of(
     definition: ReportDefinition, asked: Filters, today: date, books_begin: Callable[[], date | None]
 ) -> Part | None:
-    """None: the page shows all that was asked for. today: where a part ends if nobody ends it before. books_begin: asked
-    only where it decides; days before it are no part of any period. A nota stands for itself, however old it is."""
+    """None: the page shows all that was asked for. today: where a part ends if nobody ends it before. books_begin:
+    asked only where it decides; days before it are no part of any period. A nota stands for itself, however old it is.
+    """
     longest = definition.longest_days
     if longest is None or asked.nomer_nota is not None:
         return None
