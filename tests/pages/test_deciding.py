@@ -148,7 +148,13 @@ def test_the_money_on_a_draft_is_the_money_that_is_posted(browser: Be, connectio
     assert (
         f"<strong>{format_rupiah(surplus)}</strong>" in page and f"<strong>{format_rupiah(shortage)}</strong>" in page
     )
-    assert "1010030030" in page and "7010150" in page and "7020020" in page
+    accounts = re.findall(r'<th scope="row"><code>(\d+)</code> ([^<]*)</th>', page)
+    assert accounts == [
+        ("1010030030", "Persediaan barang"),
+        ("7010150", "Laba selisih persediaan"),
+        ("7020020", "Rugi selisih persediaan"),
+        ("1010030030", "Persediaan barang"),
+    ]
     assert "akan ditolak" not in page.lower() and "/authorise" in page
 
     sent = browser("finance").submit(f"/drafts/{number}/authorise").headers["location"]

@@ -191,17 +191,17 @@ def test_throughput_and_the_rate_of_failures_are_those_of_the_last_hour_and_day(
     numbers = cards(browser)
     assert numbers["Selesai satu jam terakhir"] == ("40", "1 gagal")
     assert numbers["Selesai 24 jam terakhir"] == ("93", "5 gagal")
-    assert told(browser)["failures"] == (GOOD, "5 dari 100 (5,00 %)", "")
+    assert told(browser)["failures"] == (GOOD, "5 dari 100 (5,00%)", "")
     ended(connection, "FAILED", 1)
     verdict, says, do = told(browser)["failures"]
-    assert (verdict, says) == (UNSURE, "6 dari 101 (5,94 %)")
+    assert (verdict, says) == (UNSURE, "6 dari 101 (5,94%)")
     assert "Surat mati" in do
 
 
 def test_a_few_failures_of_a_few_documents_are_no_alarm(browser: Be, connection: Any) -> None:
     assert told(browser)["failures"][:2] == (GOOD, "0 dari 0 (–)")
     ended(connection, "FAILED", health.MANY_FAILURES - 1)
-    assert told(browser)["failures"][:2] == (GOOD, "4 dari 4 (100,00 %)")
+    assert told(browser)["failures"][:2] == (GOOD, "4 dari 4 (100,00%)")
 
 
 def test_the_oldest_document_of_each_status_has_its_age_and_the_list_shows_as_many(

@@ -143,12 +143,12 @@ def test_the_share_of_documents_without_variance_stands_over_the_months(browser:
     assert (march["Dokumen hitung"], march["Dokumen tanpa selisih"], march["Tanpa selisih (%)"]) == (
         "4",
         "1",
-        "25,00 %",
+        "25,00%",
     )
     assert (totals["Dokumen hitung"], totals["Dokumen tanpa selisih"]) == ("5", "1")
-    assert "20,00 %" in page and "1 dari 5 dokumen hitung" in page
+    assert "20,00%" in page and "1 dari 5 dokumen hitung" in page
     by_warehouse, _ = table(browser("analyst").get("/reports?report=warehouse&since=").text)
-    assert {row["Gudang"]: row["Tanpa selisih (%)"] for row in by_warehouse} == {"GD-A": "40,00 %", "GD-B": "0,00 %"}
+    assert {row["Gudang"]: row["Tanpa selisih (%)"] for row in by_warehouse} == {"GD-A": "40,00%", "GD-B": "0,00%"}
 
 
 def test_a_nota_in_a_report_leads_to_its_document(browser: Be, books: Walker, connection: Any) -> None:

@@ -159,6 +159,23 @@ def test_no_page_bars_anybody_and_each_fits_a_phone(open_as: Open, app: FastAPI,
     assert not wrong, wrong
 
 
+def test_a_reversal_says_nothing_of_a_count_and_hints_name_lines_in_the_right_number(
+    browser: Be, paths: list[str], connection: Any
+) -> None:
+    numbers = {
+        row["nomer_nota"]: row["id"]
+        for row in builders.rows(connection, "SELECT id, nomer_nota FROM rabbit_publish_shadow")
+    }
+    count = browser("finance").get(f"/documents/{numbers['SO-DIBALIK']}?lang=en").text
+    undone = browser("finance").get(f"/documents/{numbers['SO-DIBALIK-BALIK']}?lang=en").text
+    for title in ("Counted on", "Submitted by", "Authorised by", "Book quantities frozen"):
+        assert f"<dt>{title}</dt>" in count and f"<dt>{title}</dt>" not in undone
+    assert "<dt>Lines</dt>" not in undone and "<dt>Reverses</dt>" in undone
+    assert "<b>Lines 1, 2</b>: " in count
+    waits = browser("finance").get(f"/documents/{numbers['SO-TUNGGU']}?lang=en").text
+    assert "· <span>Current step: Compute variance" in waits
+
+
 def missed(app: FastAPI, paths: list[str]) -> list[str]:
     """Pages that can be opened, and are not looked at."""
     routes = [route for route in app.routes if isinstance(route, GuardedRoute) and "GET" in (route.methods or ())]

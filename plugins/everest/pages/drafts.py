@@ -13,9 +13,12 @@ from everest.pages import params, second_look, store, view
 from everest.pages.access import Permission, Person
 from everest.pages.guard import GuardedRoute, form, needs, person
 from everest.reports.arithmetic import computed
+from everest.store.database import load_queries
 from everest.store.unit_of_work import UnitOfWork
 
 router = APIRouter(route_class=GuardedRoute)
+
+ACCOUNTS = load_queries("preview")
 
 PAGE = 50
 LINES_SHOWN = 100
@@ -67,8 +70,12 @@ def draft(request: Request, transaksi_id: int) -> Response:
         counted = drafts.QUERIES.count_draft_lines(tx.conn, **everything)
         is_waiting = found["otorisasi_level"] == drafts.FIRST_LEVEL
         looked = {**found, "posting_id": None, "header_id": found["id"], "diotorisasi_oleh": None}
+        weighed = weighing.weigh(tx, transaksi_id, who.name) if is_waiting else None
+        codes = sorted({row.kode_akun for row in weighed.journal}) if weighed else []
+        names = ACCOUNTS.account_names(tx.conn, codes=codes) if codes else ()
         values: dict[str, Any] = {
-            "weighed": weighing.weigh(tx, transaksi_id, who.name) if is_waiting else None,
+            "weighed": weighed,
+            "account_names": {row["kode_akun"]: row["nama"] for row in names},
             "smells": second_look.smells(looked, counted) if is_waiting else [],
             "hints": second_look.line_hints(tx, looked) if is_waiting else [],
             "is_open_to_own": tx.settings.allow_self_approval,

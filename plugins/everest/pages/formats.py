@@ -34,7 +34,7 @@ def whole(value: int | Decimal | None) -> str:
 
 def percent(value: Decimal | None) -> str:
     """Of a hundred, with the decimals that it has."""
-    return "–" if value is None else format_number(value, 2) + " %"
+    return "–" if value is None else format_number(value, 2) + "%"
 
 
 def wib(instant: datetime | None) -> str:

@@ -17,6 +17,7 @@ from typing import get_args
 import pytest
 
 from everest import bootstrap, preview
+from everest.audit.invariants import BY_KEY
 from everest.intake import files, header
 from everest.opname import amounts
 from everest.pages import broker, document_tabs, drafts, health, navigation, submit, view, words
@@ -130,6 +131,7 @@ VALUES = {
     "not_now": {"authorise", "decide", "reverse"},
     "nav": {key for key, _, _ in navigation.PAGES},
     "check": checks(),
+    "invariant": set(BY_KEY),
     "health": {f"{verdict}{part}" for verdict in get_args(health.Verdict) for part in ("", "_text")},
     "done": said(PAGES, ("back",), 2) | said(PAGES, ("_act",), 2),
     "problem": said(PAGES, ("HTTPException",), 1) | said(PAGES, ("problem_page",), 2),
