@@ -4,11 +4,10 @@ of calls nor a flood of log lines."""
 from __future__ import annotations
 
 import logging
+import random
 import time
 from collections.abc import Callable
 from datetime import timedelta
-
-from tenacity import RetryCallState, Retrying, wait_exponential, wait_random
 
 from ingest_consumer.vitals import Vitals
 
@@ -22,16 +21,17 @@ class Backoff:
     """0.5 s, 1 s, 2 s ... up to `longest`, each with jitter; `reset` after a success."""
 
     def __init__(self, longest: timedelta, first_s: float = 0.5) -> None:
-        self._wait = wait_exponential(multiplier=first_s, max=longest.total_seconds()) + wait_random(0, first_s)
-        self._state = RetryCallState(Retrying(), None, (), {})
+        self._longest_s = longest.total_seconds()
+        self._first_s = first_s
+        self._pause_s = first_s
 
     def next_s(self) -> float:
-        seconds = float(self._wait(self._state))
-        self._state.attempt_number += 1
-        return seconds
+        pause_s = min(self._pause_s, self._longest_s)
+        self._pause_s = 2 * pause_s
+        return pause_s + random.uniform(0, self._first_s)
 
     def reset(self) -> None:
-        self._state.attempt_number = 1
+        self._pause_s = self._first_s
 
 
 class Complaints:

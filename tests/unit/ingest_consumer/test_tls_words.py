@@ -16,7 +16,7 @@ from pika.exceptions import AMQPConnectionError, ConnectionWrongStateError
 
 from everest.reconciler.management import Management, ManagementUnavailable
 from everest.store.database import MySQLdb, typed
-from ingest_consumer import broker, database
+from ingest_consumer import broker, database, tls
 from ingest_consumer.addresses import Login, MysqlUrl
 from ingest_consumer.airflow_api import AirflowApi
 from ingest_consumer.errors import AirflowDown
@@ -183,3 +183,18 @@ def test_a_database_that_denies_access_may_want_tls_and_one_without_tls_is_asked
     assert handshake.retryable
     assert "ssl_ca" in str(handshake)
     assert "EVEREST" not in database.said(pymysql.OperationalError(2013, "Lost connection"))
+
+
+def test_an_address_without_tls_trusts_nobody_and_one_with_tls_whom_it_should(
+    authorities: tuple[Authority, Authority],
+) -> None:
+    _, nobody = tls.http("http://airflow:8080")
+    _, machine = tls.http("https://airflow")
+    address, ours = tls.http(f"https://airflow?ssl_ca={authorities[0].file}")
+
+    assert isinstance(nobody, ssl.SSLContext)
+    assert nobody.get_ca_certs() == []
+    assert (nobody.verify_mode, nobody.check_hostname) == (ssl.CERT_REQUIRED, True), "it refuses, not accepts"
+    assert machine is True, "httpx asks the authorities that it brings"
+    assert isinstance(ours, ssl.SSLContext)
+    assert (address, len(ours.get_ca_certs())) == ("https://airflow", 1)
