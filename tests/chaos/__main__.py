@@ -7,20 +7,22 @@ import shlex
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterable
 from functools import partial
 
+from stack import machine
 from stack.layout import Layout
 from tests.acceptance.guest import guest_dag
 from tests.acceptance.live import Live
 from tests.chaos import errand_workflow, run, schedule
 from tests.chaos.errand_workflow import ERRAND
 from tests.chaos.faults import FAULTS
-from tests.chaos.rig import Rig, rigged
+from tests.chaos.rig import LINK_NAMES, OURS, Rig, rigged
 from tests.chaos.schedule import Schedule
 from tests.chaos.world import World
 
 
-def main(arguments: list[str] | None = None) -> int:
+def choices() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="make chaos ARGS=...", description="Breaks everything by a seed, and looks whether the books hold."
     )
@@ -29,24 +31,39 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=120, help="how long things break (default: %(default)s)")
     parser.add_argument("--only", default="", metavar="NAME,...", help=f"of {', '.join(one.name for one in FAULTS)}")
     parser.add_argument("--show", action="store_true", help="print the schedule, and touch nothing")
-    chosen = parser.parse_args(arguments)
+    parser.add_argument("--ours", action="store_true", help="no proxy that needs Airflow restarted, as in `make test`")
+    return parser
+
+
+def drawn(chosen: argparse.Namespace) -> list[Schedule]:
     only = [name for name in chosen.only.split(",") if name]
-    plans = [schedule.draw(seed, chosen.seconds, only) for seed in range(chosen.seed, chosen.seed + chosen.seeds)]
+    return [schedule.draw(seed, chosen.seconds, only) for seed in range(chosen.seed, chosen.seed + chosen.seeds)]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    chosen = choices().parse_args(arguments)
+    plans = drawn(chosen)
     if chosen.show:
         print("\n".join(str(entry) for plan in plans for entry in plan.entries))
         return 0
+    if machine.fake_clock() is None:
+        print("libfaketime is not installed, so no clock could jump: `make setup` installs it", flush=True)
+        return 1
     reports = []
     layout = Layout.here()
-    with guest_dag(_live(layout), ERRAND, module=errand_workflow.__name__), rigged(layout) as rig:
-        if not rig.clocks:
-            print("libfaketime is not installed: no clock will jump", flush=True)
+    links = OURS if chosen.ours else LINK_NAMES
+    with guest_dag(_live(layout), ERRAND, module=errand_workflow.__name__), rigged(layout, links) as rig:
         for plan in plans:
             report = one_run(plan, _live(layout), rig)
             file = run.save(report, layout.local / "chaos")
             print(f"{report}\n  log: {file.relative_to(layout.root)}", flush=True)
             reports.append(report)
-    happened = sum((report.happened for report in reports), Counter[str]())
+    happened = sum_of(report.happened for report in reports)
     faults = sum(happened[fault.name] for fault in FAULTS)
+    drawn_links = {need for plan in plans for one in plan.without(rig.missing).entries for need in one.happening.needs}
+    _tell("faults", Counter({name: happened[name] for name in (fault.name for fault in FAULTS)}))
+    on = sum_of(report.links for report in reports)
+    _tell("links and clocks", Counter({name: on[name] for name in drawn_links}))
     wrong = [report for report in reports if report.wrong]
     print(
         f"{len(reports)} seeds, {faults} faults, {happened.total() - faults} deeds; {len(wrong)} seeds found something"
@@ -54,6 +71,16 @@ def main(arguments: list[str] | None = None) -> int:
     for report in wrong:
         print(f"  {report.again}")
     return 1 if wrong else 0
+
+
+def sum_of(counters: Iterable[Counter[str]]) -> Counter[str]:
+    return sum(counters, Counter[str]())
+
+
+def _tell(what: str, times: Counter[str]) -> None:
+    """How often each, and which never."""
+    never = sorted(name for name, number in times.items() if not number)
+    print(f"{what}: {run.counted(+times)}{'; never: ' + ', '.join(never) if never else ''}")
 
 
 def one_run(plan: Schedule, live: Live, rig: Rig) -> run.Report:

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 
 from tests.chaos.happening import Happening, Lasting, span
 from tests.chaos.rig import CELERY_LINKS, LINK_NAMES, LINKS
-from tests.chaos.world import World
+from tests.chaos.world import NotNow, World
 
 ON_POSTGRESQL = {link.name for link in (*LINKS, *CELERY_LINKS) if link.server == "postgresql"}
 FORGETFUL = tuple(name for name in LINK_NAMES if name not in ON_POSTGRESQL)
@@ -27,6 +27,10 @@ class OnLink(Lasting):
     def needs(self) -> tuple[str, ...]:
         return (self.link,)
 
+    def met(self, world: World) -> str:
+        """Whom it hurt at once; while it lasts, new ones come."""
+        return f"{world.rig.board.connections(world.rig.links[self.link])} connections"
+
 
 @dataclass(frozen=True)
 class Cut(OnLink):
@@ -39,10 +43,14 @@ class Cut(OnLink):
     def draw(cls, rng: Random) -> Self:
         return cls(rng.choice((0.0, 0.0, span(rng, 1, 20))), rng.choice(LINK_NAMES))
 
-    def begin(self, world: World) -> None:
+    def begin(self, world: World) -> str:
         proxy = world.rig.links[self.link]
-        world.rig.board.shut(proxy, self.lasts > 0)
-        world.rig.board.cut(proxy)
+        number = world.rig.board.cut(proxy)
+        if self.lasts:
+            world.rig.board.shut(proxy)
+        elif not number:
+            raise NotNow("no connection is open")
+        return f"{number} connections"
 
     def end(self, world: World) -> None:
         world.rig.board.shut(world.rig.links[self.link], False)
@@ -59,8 +67,9 @@ class BlackHole(OnLink):
     def draw(cls, rng: Random) -> Self:
         return cls(span(rng, 1, 40), rng.choice(LINK_NAMES))
 
-    def begin(self, world: World) -> None:
+    def begin(self, world: World) -> str:
         world.rig.board.hold(world.rig.links[self.link])
+        return self.met(world)
 
     def end(self, world: World) -> None:
         world.rig.board.hold(world.rig.links[self.link], False)
@@ -87,7 +96,10 @@ class Forgotten(Happening):
         return (self.link,)
 
     def begin(self, world: World) -> str:
-        return f"{world.rig.board.forget(world.rig.links[self.link])} connections"
+        number = world.rig.board.forget(world.rig.links[self.link])
+        if not number:
+            raise NotNow("no connection is open")
+        return f"{number} connections"
 
 
 @dataclass(frozen=True)
@@ -102,8 +114,9 @@ class Slow(OnLink):
     def draw(cls, rng: Random) -> Self:
         return cls(span(rng, 3, 20), rng.choice(LINK_NAMES), span(rng, 0.1, 1.5))
 
-    def begin(self, world: World) -> None:
+    def begin(self, world: World) -> str:
         world.rig.board.slow(world.rig.links[self.link], self.delay)
+        return self.met(world)
 
     def end(self, world: World) -> None:
         world.rig.board.slow(world.rig.links[self.link], 0.0)

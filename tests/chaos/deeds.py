@@ -66,6 +66,7 @@ class Submit(Happening):
 
     def begin(self, world: World) -> str:
         paper = world.paper(self.draft)
+        world.tried[paper.nota] = (self.draft, paper)
         _late_movement(world, self.draft, paper)
         submission = world.submission(paper)
         answers: list[submit.Submitted | submit.AlreadySubmitted] = []
@@ -87,7 +88,7 @@ class Submit(Happening):
 
 
 def _send(world: World, submission: Any) -> submit.Submitted | submit.AlreadySubmitted:
-    database = bootstrap.database(world.live.mysql, Settings())
+    database = bootstrap.database(world.mysql_of_submits, Settings())
     try:
         return submit.submit_document(database.transaction, submission, AUTHORITY)
     finally:
@@ -130,6 +131,7 @@ class SubmitForeign(Happening):
 
     def begin(self, world: World) -> str:
         paper = world.paper(self.draft)
+        world.tried[paper.nota] = (self.draft, paper)
         _late_movement(world, self.draft, paper)
 
         def store() -> builders.Document:
@@ -147,7 +149,7 @@ class SubmitForeign(Happening):
                 conn.commit()
                 return document
 
-        # Its commit may be lost and have happened; then the nota exists twice, and only one of them is ever announced.
+        # Its commit may be lost and have happened; then the nota exists twice, and one of the two is refused.
         document = world.insist(store)
         sent = Sent(self.draft, paper, document.shadow_id, document.transaksi_id, message=document.message)
         world.was_taken(sent)

@@ -56,10 +56,17 @@ class Proxy:
         else:
             self._flows.set()
 
-    def cut(self) -> None:
-        """Every connection is reset, what was under way is lost."""
+    @property
+    def connections(self) -> int:
+        """How many are open now, but for those that it has forgotten."""
+        return sum(not pair.is_forgotten for pair in self._pairs)
+
+    def cut(self) -> int:
+        """Every connection is reset, what was under way is lost. How many."""
+        number = self.connections
         for writer in self._writers:
             writer.transport.abort()
+        return number
 
     def forget(self) -> int:
         """What is open now stays silent for ever: the client is never told, the server after a while. How many."""
@@ -139,8 +146,11 @@ class Switchboard:
 
         self._do(act)
 
-    def cut(self, proxy: Proxy) -> None:
-        self._do(proxy.cut)
+    def cut(self, proxy: Proxy) -> int:
+        return int(self._do(proxy.cut))
+
+    def connections(self, proxy: Proxy) -> int:
+        return int(self._do(lambda: proxy.connections))
 
     def hold(self, proxy: Proxy, is_held: bool = True) -> None:
         self._do(lambda: proxy.hold(is_held))

@@ -43,7 +43,8 @@ PATIENCE = {
 
 @dataclass(frozen=True)
 class Link:
-    """A way from one program to a server. variable: what tells the program where the server is."""
+    """A way from one program to a server. variable: what tells the program where the server is, none for the submits
+    of the run itself."""
 
     name: str
     program: str
@@ -51,6 +52,8 @@ class Link:
     variable: str
 
 
+SUBMITS = "submit-mysql"
+"""The way of our own intake; what submits is the run itself."""
 LINKS = (
     Link("consumer-broker", "consumer", "amqp", "EVEREST_AMQP_URL"),
     Link("consumer-mysql", "consumer", "mariadb", "EVEREST_MYSQL_URL"),
@@ -67,7 +70,7 @@ LINKS = (
     Link("scheduler-postgresql", "airflow-scheduler", "postgresql", "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"),
     Link("api-server-postgresql", "airflow-api-server", "postgresql", "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"),
     Link("dag-processor-postgresql", "airflow-dag-processor", "postgresql", "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"),
-    Link("pages-mysql", "airflow-api-server", "mariadb", "EVEREST_MYSQL_URL"),
+    Link(SUBMITS, "submit", "mariadb", ""),
 )
 CELERY_LINKS = (
     Link("tasks-mysql", "airflow-worker", "mariadb", "AIRFLOW_CONN_EVEREST_MYSQL"),

@@ -15,8 +15,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
+import MySQLdb
+import pika.exceptions
+
+from everest.errors import TransientDatabaseError
+from stack.shape import Shape
 from tests.chaos import errands, judge
 from tests.chaos.deeds import decide, rerun
+from tests.chaos.faults import FAULTS
+from tests.chaos.rig import OURS
 from tests.chaos.schedule import Entry, Schedule
 from tests.chaos.world import NotNow, World
 
@@ -25,15 +33,32 @@ STILL_SECONDS = 180
 death of a task, takes about a minute; each step of one is a movement."""
 LOOK_SECONDS = 1.0
 THREADS = 40
+FEW_KINDS = 3
+"""A run in which fewer kinds of faults happened proves nothing."""
+AWAY = (OSError, httpx.TransportError, MySQLdb.OperationalError, TransientDatabaseError, pika.exceptions.AMQPError)
+"""Who was to be hurt, or asked, is away by another fault."""
+OFTEN = 3
+"""A fault that finds nobody so often, and never anything else, is broken itself."""
 
 
 @dataclass
 class Report:
-    """wrong: what did not hold; none = the run is good. happened: how often each happening found something to do."""
+    """wrong: what did not hold; none = the run is good. happened: how often each happening found something to do; of
+    those without, nothing: there was nothing to do it to, broken: it raised."""
 
     schedule: Schedule
+    shape: Shape = field(default_factory=Shape)
+    is_ours: bool = False
+    """Only the links that need no restart of Airflow stood behind a proxy."""
     wrong: list[str] = field(default_factory=list)
     happened: Counter[str] = field(default_factory=Counter)
+    nothing: Counter[str] = field(default_factory=Counter)
+    broken: Counter[str] = field(default_factory=Counter)
+    met_nobody: Counter[str] = field(default_factory=Counter)
+    """Of the broken ones: a server was away."""
+    links: Counter[str] = field(default_factory=Counter)
+    """How often something happened to a link or a clock."""
+    deadlocks: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
     first_outcomes: Counter[str] = field(default_factory=Counter)
     errands: Counter[str] = field(default_factory=Counter)
@@ -42,16 +67,42 @@ class Report:
 
     @property
     def again(self) -> str:
-        return f"make chaos ARGS='--seed {self.schedule.seed} --seconds {self.schedule.seconds:g}'"
+        """The command that plays the same schedule on a stack of the same shape."""
+        words = ["make chaos"]
+        if self.shape.is_celery:
+            words.append(f"EXECUTOR={self.shape.executor} WORKERS={self.shape.workers}")
+        if self.shape.consumers > 1:
+            words.append(f"CONSUMERS={self.shape.consumers}")
+        if self.shape.standby:
+            words.append("STANDBY=1")
+        arguments = f"--seed {self.schedule.seed} --seconds {self.schedule.seconds:g}"
+        if self.schedule.only:
+            arguments += f" --only {','.join(self.schedule.only)}"
+        if self.is_ours:
+            arguments += " --ours"
+        return f"{' '.join(words)} ARGS='{arguments}'"
+
+    def of_itself(self) -> list[str]:
+        """Why the run proves nothing, whatever the books say."""
+        faults = {fault.name for fault in FAULTS}
+        kinds = sorted(faults & set(self.happened))
+        wrong = []
+        if len(kinds) < min(FEW_KINDS, len(self.schedule.only) or FEW_KINDS):
+            wrong.append(f"a quiet run proves nothing: of the faults only {', '.join(kinds) or 'none'} happened")
+        for name in sorted(set(self.broken) - set(self.happened) - set(self.nothing)):
+            times, away = self.broken[name], self.met_nobody[name]
+            if away < times or times >= OFTEN:
+                wrong.append(f"{name} raised each of the {times} times that it was to happen")
+        return wrong
 
     def __str__(self) -> str:
-        def counted(what: Counter[str]) -> str:
-            return ", ".join(f"{name} {number}" for name, number in sorted(what.items()))
-
         verdict = f"{len(self.wrong)} WRONG" if self.wrong else "as it must be"
         lines = [
             f"seed {self.schedule.seed}: {verdict} after {self.seconds:.0f} s",
             f"  happened: {counted(self.happened)}",
+            f"  on: {counted(self.links)}",
+            f"  nothing to do it to: {counted(self.nothing)}; raised: {counted(self.broken)}",
+            f"  deadlocks: {self.deadlocks.total()}{''.join(f', {n} {who}' for who, n in self.deadlocks.items())}",
             f"  documents: {counted(self.outcomes)}; before the second runs: {counted(self.first_outcomes)}",
             f"  errands: {counted(self.errands)}",
             *(f"  WRONG: {one}" for one in self.wrong),
@@ -61,10 +112,15 @@ class Report:
         return "\n".join(lines)
 
 
+def counted(what: Counter[str]) -> str:
+    return ", ".join(f"{name} {number}" for name, number in sorted(what.items())) or "-"
+
+
 def run(schedule: Schedule, world: World) -> Report:
     """Raises nothing that the product did: whatever is wrong stands in the report."""
     began = time.monotonic()
-    report = Report(schedule)
+    shape = Shape.load(world.layout.shape_file) or Shape()
+    report = Report(schedule, shape, is_ours=set(world.rig.links) <= set(OURS))
     say = world.say
 
     def tell(text: str) -> None:
@@ -94,6 +150,8 @@ def run(schedule: Schedule, world: World) -> Report:
     except Stuck as stuck:
         report.wrong += stuck.rows
     finally:
+        report.wrong += report.of_itself()
+        report.deadlocks = world.deadlocks
         world.is_over.set()
         report.outcomes, report.errands = _outcomes(world), errands.outcomes(world)
         report.seconds = time.monotonic() - began
@@ -135,12 +193,17 @@ def _play(schedule: Schedule, world: World, report: Report) -> None:
         try:
             done = happening.begin(world)
             report.happened[happening.name] += 1
+            report.links.update(happening.needs)
             world.say(f"{happening}{f': {done}' if done else ''}")
         except NotNow as reason:
+            report.nothing[happening.name] += 1
             world.say(f"({happening}: {reason})")
         except AssertionError as wrong:
             report.wrong.append(f"{happening}: {wrong}")
         except Exception as error:
+            report.broken[happening.name] += 1
+            if isinstance(error, AWAY) or _is_out_of_order(error):
+                report.met_nobody[happening.name] += 1
             world.say(f"({happening}: {type(error).__name__}: {error})")
 
     def finish(entry: Entry, start: Future[Any]) -> None:
@@ -188,6 +251,11 @@ def _play(schedule: Schedule, world: World, report: Report) -> None:
     _heal(world)  # what ended late may have left something behind
 
 
+def _is_out_of_order(error: Exception) -> bool:
+    """Airflow, or the broker's management, without its database."""
+    return isinstance(error, httpx.HTTPStatusError) and error.response.status_code >= 500
+
+
 def _heal(world: World) -> None:
     world.rig.heal()
     for program in world.down():
@@ -202,23 +270,29 @@ def _rest(world: World, what: str) -> None:
     seen, moved_at = "", time.monotonic()
     while True:
         try:
-            open_ones, now = _open(world)
+            left, now = _open(world)
         except Exception as trouble:  # a server is still coming up
-            open_ones, now = [f"{what}: {trouble!r}"], ""
-        if not open_ones:
+            left, now = [f"{what}: {trouble!r}"], ""
+        if not left:
             return
         if now != seen:
             seen, moved_at = now, time.monotonic()
         if time.monotonic() - moved_at > STILL_SECONDS:
-            raise Stuck([f"STUCK for {STILL_SECONDS} s: {one}" for one in open_ones])
+            raise Stuck([f"STUCK for {STILL_SECONDS} s: {one}" for one in left])
         for program in world.down():
             world.start(program)
         _answer_what_waits(world)
         time.sleep(LOOK_SECONDS)
 
 
+def open_ones(world: World) -> list[str]:
+    """What is not done, in sentences."""
+    return _open(world)[0]
+
+
 def _open(world: World) -> tuple[list[str], str]:
     """What is not done, in sentences, and everything that moves, as one text."""
+    judge.take_in(world)
     found = judge.jobs(world)
     rows = [
         f"{judge.name(row)} is {row['worker_status']} at {row['current_step']}, run {row['dag_run_id']}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from tests.chaos.deeds import DEEDS, FIRST
@@ -47,6 +47,8 @@ class Schedule:
     seed: int
     seconds: float
     entries: tuple[Entry, ...]
+    only: tuple[str, ...] = ()
+    """Names of the faults that it is limited to; none: all."""
 
     def names(self) -> Counter[str]:
         return Counter(entry.happening.name for entry in self.entries)
@@ -54,7 +56,7 @@ class Schedule:
     def without(self, unreachable: Sequence[str]) -> Schedule:
         """Without what needs something that this run does not have, such as a proxy in front of Airflow's database."""
         kept = tuple(one for one in self.entries if not set(one.happening.needs) & set(unreachable))
-        return Schedule(self.seed, self.seconds, kept)
+        return replace(self, entries=kept)
 
 
 def draw(seed: int, seconds: float, only: Sequence[str] = ()) -> Schedule:
@@ -66,7 +68,7 @@ def draw(seed: int, seconds: float, only: Sequence[str] = ()) -> Schedule:
     entries = _deeds(Random(f"deeds {seed}"), seconds, DEEDS, FIRST, DEED_SECONDS)
     entries += _deeds(Random(f"errands {seed}"), seconds, ERRANDS, ERRANDS[:1], ERRAND_SECONDS)
     entries += _faults(Random(f"faults {seed}"), seconds, only)
-    return Schedule(seed, seconds, tuple(sorted(entries, key=lambda entry: entry.at)))
+    return Schedule(seed, seconds, tuple(sorted(entries, key=lambda entry: entry.at)), tuple(only))
 
 
 def _deeds(

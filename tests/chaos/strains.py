@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import ClassVar, Self
 
+import MySQLdb
+
 from tests.chaos.happening import Happening, Lasting, span
 from tests.chaos.rig import CLOCKED
-from tests.chaos.world import World
+from tests.chaos.world import NotNow, World
 
 WATERMARK = "vm_memory_monitor:get_vm_memory_high_watermark()."
 LOCKED = {
@@ -22,6 +24,8 @@ LOCKED = {
     "stock card": "SELECT id FROM kartu_stok FOR UPDATE",
 }
 """What another session may hold, from the end of the lock order as well as from its beginning."""
+DEADLOCK, LOCK_WAIT = 1213, 1205
+DEADLOCK_TRIES = 5
 
 
 @dataclass(frozen=True)
@@ -85,13 +89,42 @@ class Deadlock(Happening):
         first, then = rng.sample(list(LOCKED), 2)
         return cls(first, then)
 
-    def begin(self, world: World) -> None:
+    def begin(self, world: World) -> str:
+        before = _deadlocks(world)
+        for _ in range(DEADLOCK_TRIES):
+            if self._is_victim(world):
+                world.deadlocks["of ours"] += 1
+                return "this session was the victim"
+            if _deadlocks(world) > before:
+                world.deadlocks["of the product"] += 1
+                return "another session was the victim"
+        raise NotNow("nobody was in between")
+
+    def _is_victim(self, world: World) -> bool:
         with world.live.connection() as conn:
-            for what in (self.first, self.then):
-                conn.query(LOCKED[what])
-                conn.store_result()
-                time.sleep(0.5)
-            conn.rollback()
+            try:
+                for what in (self.first, self.then):
+                    conn.query(LOCKED[what])
+                    conn.store_result()
+                    time.sleep(0.3)
+            except MySQLdb.OperationalError as error:
+                if error.args[0] == LOCK_WAIT:
+                    return False
+                if error.args[0] == DEADLOCK:
+                    return True
+                raise
+            finally:
+                with suppress(MySQLdb.Error):
+                    conn.rollback()
+        return False
+
+
+def _deadlocks(world: World) -> int:
+    """So many the server has counted since it started; MariaDB and MySQL tell it in different places."""
+    for row in world.rows("SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'"):
+        return int(row["Value"])
+    (row,) = world.rows("SELECT count AS n FROM information_schema.innodb_metrics WHERE name = 'lock_deadlocks'")
+    return int(row["n"])
 
 
 @dataclass(frozen=True)

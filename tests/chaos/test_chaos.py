@@ -8,11 +8,9 @@ from tests.acceptance.live import Live
 from tests.chaos import errand_workflow, run, schedule
 from tests.chaos.__main__ import one_run
 from tests.chaos.errand_workflow import ERRAND
-from tests.chaos.faults import FAULTS
 from tests.chaos.rig import OURS, rigged
 
 SEED, SECONDS = 11, 20.0
-NAMES = {fault.name for fault in FAULTS}
 
 
 def test_a_short_run_leaves_the_books_as_a_plain_ledger_says(live: Live) -> None:
@@ -24,5 +22,3 @@ def test_a_short_run_leaves_the_books_as_a_plain_ledger_says(live: Live) -> None
     assert report.outcomes["COMPLETED"], report
     assert report.errands, report
     assert rig.clocks, "libfaketime is not there: `make setup` installs it"
-    happened = {name: number for name, number in report.happened.items() if name in NAMES}
-    assert len(happened) >= 3, f"a quiet run proves nothing: {happened}"

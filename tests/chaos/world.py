@@ -2,15 +2,17 @@
 
 Deeds and faults act through it from many threads at once. People and other programs reach the servers directly, so a
 cut connection of the product is never one of theirs; a server that is down is down for them too, and they try again.
+Our own intake is product: what it submits goes through a proxy of its own.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, TypeVar
@@ -18,7 +20,7 @@ from typing import Any, TypeVar
 from everest import bootstrap
 from everest.errors import Conflict, DocumentMissing, DocumentRefused, Forbidden
 from everest.intake.submission import Authority, Line, Submission
-from everest.settings import Settings
+from everest.settings import MysqlUrl, Settings
 from everest.store.unit_of_work import UnitOfWork
 from ingest_consumer.errors import RerunRefused
 from stack import manager
@@ -27,7 +29,7 @@ from stack.programs import Stack
 from tests import builders
 from tests.acceptance.live import Live
 from tests.chaos.documents import LIMIT, WAREHOUSES, Draft
-from tests.chaos.rig import Rig
+from tests.chaos.rig import SUBMITS, Rig
 from tests.integration.books.ledger import Count, Ledger, Paper
 
 CLERK, MANAGER, FINANCE = "sari", "budi", "tini"
@@ -89,6 +91,10 @@ class World:
     ledger: Ledger = field(default_factory=lambda: Ledger(limits=(LIMIT, None)))
     sent: list[Sent] = field(default_factory=list)
     errands: list[Errand] = field(default_factory=list)
+    tried: dict[str, tuple[Draft | None, Paper]] = field(default_factory=dict)
+    """Whatever somebody began to submit, by nota: it may be stored although its sender was never told."""
+    deadlocks: Counter[str] = field(default_factory=Counter)
+    """By who was the victim."""
     broken: list[bytes] = field(default_factory=list)
     """Messages without a document that were published; each is owed a dead letter."""
     began: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
@@ -106,6 +112,11 @@ class World:
     def snapshot(self) -> datetime:
         """When everything was counted: long enough ago for a clock that jumps back."""
         return self.began - timedelta(hours=3)
+
+    @property
+    def mysql_of_submits(self) -> MysqlUrl:
+        """The way of our own intake to the database, which a fault may cut."""
+        return replace(self.live.mysql, port=self.rig.links[SUBMITS].port)
 
     # ------------------------------------------------------------------------------------------------- trying
 
