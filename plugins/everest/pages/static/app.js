@@ -225,7 +225,8 @@ function send(event) {
   };
   request.addEventListener("load", () => {
     if (request.responseURL !== action) return location.assign(request.responseURL); // it went well; there it stands
-    const answer = new DOMParser().parseFromString(request.responseText, "text/html");
+    // Who is refused gets a page with its style in it, which the policy of this one would stop.
+    const answer = new DOMParser().parseFromString(request.responseText.replace(/<style>[^]*?<\/style>/, ""), "text/html");
     const main = answer.getElementById("main");
     const refusal = answer.querySelector("[data-refusal]");
     if (!main) return unsent(textOf("unsent"));
