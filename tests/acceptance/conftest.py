@@ -15,7 +15,7 @@ from tests.acceptance import guest
 from tests.acceptance.browsing import PATIENCE_MS, token_of
 from tests.acceptance.listed import Listed, listed_dags
 from tests.acceptance.live import Live
-from tests.pages.chromium import chromium
+from tests.pages.chromium import chromium, watched
 
 __all__ = ["chromium"]
 
@@ -68,16 +68,17 @@ def month(live: Live) -> str:
 @pytest.fixture
 def open_as(chromium: Any, live: Live) -> Callable[..., Any]:
     @contextmanager
-    def opened(who: str, **options: Any) -> Iterator[Page]:
+    def opened(who: str | None, **options: Any) -> Iterator[Page]:
+        """None: nobody is logged in yet."""
         base = live.env["EVEREST_AIRFLOW_URL"]
         context = chromium.new_context(base_url=base, **options)
-        context.add_cookies([{"name": "_token", "value": token_of(live, who), "url": base}])
+        if who is not None:
+            context.add_cookies([{"name": "_token", "value": token_of(live, who), "url": base}])
         page = context.new_page()
         page.set_default_timeout(PATIENCE_MS)
-        errors: list[str] = []
-        page.on("pageerror", lambda error: errors.append(str(error)))
+        wrong = watched(page, base)
         yield page
         context.close()
-        assert errors == []
+        assert wrong == []
 
     return opened

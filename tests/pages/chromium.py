@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import uvicorn
 from fastapi import FastAPI
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import ConsoleMessage, Dialog, Page, Request, expect, sync_playwright
 
 START_SECONDS, PATIENCE_MS = 60, 60_000
 
@@ -29,6 +29,31 @@ def chromium() -> Iterator[Any]:
         browser = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield browser
         browser.close()
+
+
+def watched(page: Page, site: str) -> list[str]:
+    """What no page may do, as it happens, also in a frame of it: a script that fails, something asked for that is not
+    of this site, something that the policy of the page had to stop, a modal box, a window of its own."""
+    seen: list[str] = []
+
+    def box(dialog: Dialog) -> None:
+        seen.append(f"a box: {dialog.message}")
+        dialog.dismiss()
+
+    def asked(request: Request) -> None:
+        if request.url.startswith(("http", "ws")) and not request.url.startswith(f"{site}/"):
+            seen.append(f"from elsewhere: {request.url}")
+
+    def said(message: ConsoleMessage) -> None:
+        if "Content Security Policy" in message.text:
+            seen.append(message.text)
+
+    page.on("pageerror", lambda error: seen.append(str(error)))
+    page.on("request", asked)
+    page.on("console", said)
+    page.on("dialog", box)
+    page.on("popup", lambda window: seen.append(f"a window: {window.url}"))
+    return seen
 
 
 @pytest.fixture
@@ -48,17 +73,16 @@ def address(app: FastAPI) -> Iterator[str]:
 
 @pytest.fixture
 def open_as(chromium: Any, address: str) -> Open:
-    """A page of a browser in which this person is logged in; a script that fails, fails the test."""
+    """A page of a browser in which this person is logged in; what no page may do (`watched`) fails the test."""
 
     @contextmanager
     def opened(who: str, **options: Any) -> Iterator[Page]:
         context = chromium.new_context(base_url=address, extra_http_headers={"x-person": who}, **options)
         page = context.new_page()
         page.set_default_timeout(PATIENCE_MS)
-        errors: list[str] = []
-        page.on("pageerror", lambda error: errors.append(str(error)))
+        wrong = watched(page, address)
         yield page
         context.close()
-        assert errors == []
+        assert wrong == []
 
     return opened

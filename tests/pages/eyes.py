@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page
+from playwright.sync_api import Frame, Page
 
 from everest.pages import view
 
@@ -41,7 +41,7 @@ OPPOSITE: tuple[Manner, ...] = (("id", "light", DESK), ("en", "dark", PHONE))
 """Two in which each of them is seen."""
 
 
-def serious(page: Page) -> list[Any]:
+def serious(page: Page | Frame) -> list[Any]:
     found = Axe().run(page, options=AXE).response["violations"]
     return [
         (one["id"], [node["html"][:160] for node in one["nodes"][:3]])
@@ -50,7 +50,7 @@ def serious(page: Page) -> list[Any]:
     ]
 
 
-def too_wide(page: Page) -> list[int]:
+def too_wide(page: Page | Frame) -> list[int]:
     """Whether it has to be moved sideways to be read: how wide its window is, or nothing."""
     return list(page.evaluate("document.documentElement.scrollWidth > innerWidth ? [innerWidth] : []"))
 
