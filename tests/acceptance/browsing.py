@@ -13,10 +13,33 @@ PATIENCE_MS = 60_000
 
 
 def token_of(live: Live, who: str) -> str:
-    password = live.env[f"EVEREST_LOGIN_{who.upper()}"]
+    return token_by(live, who, live.env[f"EVEREST_LOGIN_{who.upper()}"])
+
+
+def token_by(live: Live, name: str, password: str) -> str:
     url = live.env["EVEREST_AIRFLOW_URL"] + "/auth/token"
-    answer = httpx.post(url, json={"username": who, "password": password}, trust_env=False, timeout=30)
+    answer = httpx.post(url, json={"username": name, "password": password}, trust_env=False, timeout=30)
     return str(answer.json()["access_token"])
+
+
+def form_token(page: str) -> str:
+    """What stands in the forms of a page of ours."""
+    return re.findall(r'name="token" value="([^"]+)"', page)[0]
+
+
+def log_in(page: Page, live: Live, who: str) -> None:
+    """By Airflow's own form, to which it leads whoever is nobody."""
+    page.goto("/")
+    page.locator("[name=username]").fill(who)
+    page.locator("[name=password]").fill(live.env[f"EVEREST_LOGIN_{who.upper()}"])
+    page.locator("button[type=submit]").click()
+    page.get_by_role("button", name="Plugins", exact=True).wait_for()
+
+
+def log_out(page: Page) -> None:
+    choose(page, "User", "Logout")
+    page.get_by_role("button", name="Confirm").click()
+    page.locator("[name=password]").wait_for()
 
 
 def choose(page: Page, *names: str) -> None:
