@@ -18,6 +18,15 @@ from tests.integration.opname.holding import BEFORE, hold_in
 from tests.integration.opname.walk import Walker
 
 
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What a step says when it met a deadlock or a lock that nobody let go of, and when another took it over."""
+    said: list[str] = []
+    for module in ("again", "runner"):
+        monkeypatch.setattr(f"everest.workflow.{module}.log.warning", lambda text, *words: said.append(text % words))
+    return said
+
+
 def test_postings_of_one_month_do_not_wait_for_each_other(
     walker: Walker,
     others: Callable[[], Walker],
@@ -44,10 +53,8 @@ def test_two_documents_over_the_same_warehouses_in_opposite_order_do_not_deadloc
     others: Callable[[], Walker],
     pool: ThreadPoolExecutor,
     connection: Any,
-    monkeypatch: pytest.MonkeyPatch,
+    seen: list[str],
 ) -> None:
-    seen: list[int] = []
-    monkeypatch.setattr("everest.workflow.runner.log.warning", lambda *words: seen.append(1))
     walkers = [walker, *(others() for _ in range(3))]
     codes = [f"GD-{letter}" for letter in "ABCDEF"]
     documents = []
@@ -67,7 +74,11 @@ def test_two_documents_over_the_same_warehouses_in_opposite_order_do_not_deadloc
 
 
 def test_h24_many_notas_on_shared_accounts_all_complete(
-    walker: Walker, others: Callable[[], Walker], pool: ThreadPoolExecutor, connection: Any
+    walker: Walker,
+    others: Callable[[], Walker],
+    pool: ThreadPoolExecutor,
+    connection: Any,
+    seen: list[str],
 ) -> None:
     """300 notas, four at a time, the same items in different warehouses, all on the same three accounts."""
     for number in range(100):
@@ -89,12 +100,13 @@ def test_h24_many_notas_on_shared_accounts_all_complete(
     outcomes = [status for statuses in pool.map(work, range(4)) for status in statuses]
 
     assert outcomes == ["COMPLETED"] * 300
+    assert seen == [], "no deadlock and no lock wait that gave up: each step posted at its first try"
     books = builders.books(connection)
     assert (books.postings, books.agree) == (300, True)
 
 
 def test_a_lock_wait_that_gives_up_keeps_nothing_and_is_tried_again(
-    walker: Walker, connection: Any, database: MysqlUrl, monkeypatch: pytest.MonkeyPatch
+    walker: Walker, connection: Any, seen: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After 1205 only the statement is undone; the step must roll back all of it before it tries again."""
     document = builders.document(connection, [Line("A")])
@@ -116,6 +128,7 @@ def test_a_lock_wait_that_gives_up_keeps_nothing_and_is_tried_again(
     walker.step(ticket, "post_jurnal", is_last_try=False)
 
     assert failures and builders.books(connection).postings == 1
+    assert [one for one in seen if "Lock wait timeout exceeded" in one], "and what the tests above look at tells it"
     assert len(builders.card_of(connection, document.nomer_nota)) == 1
 
 
