@@ -1,5 +1,5 @@
-"""A backlog of thousands of messages, against a stand-in for Airflow: all of them wait in the queue at once, then all are
-settled, and no process grows."""
+"""A backlog of thousands of messages, against a stand-in for Airflow: all of them wait in the queue at once, then all
+are settled, and no process grows."""
 
 from __future__ import annotations
 
