@@ -1,14 +1,15 @@
-"""Both systems on one queue and one database: the stand-in for the old worker as processes, ours with a stand-in for
-Airflow whose tasks are the real ones."""
+"""Both systems on one queue and one database: the stand-in for the old worker and our reconciler as processes, ours
+with a stand-in for Airflow whose tasks are the real ones."""
 
 from __future__ import annotations
 
 import itertools
+import os
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,17 @@ from tests.builders import Document, Line
 from tests.fake_airflow import FakeAirflow
 from tests.integration.opname.walk import running_tasks
 from tests.queue_fixtures import airflow, rows, running, settings, vhost
-from tests.queue_rig import ROOT, Vhost, until
+from tests.queue_rig import ROOT, Vhost, environment, until
 
 __all__ = ["airflow", "rows", "running", "settings", "vhost"]
 
 OLD_WORKER = Path(__file__).with_name("old_worker.py")
+IMPATIENT = {
+    "EVEREST_RECONCILER_PERIOD_S": "0.1",
+    "EVEREST_RECONCILER_QUIET_S": "0",
+    "EVEREST_RECONCILER_LOST_AFTER_S": "1",
+    "EVEREST_RECONCILER_REQUEUE_EVERY_S": "1",
+}
 
 
 @pytest.fixture
@@ -82,6 +89,31 @@ def old_worker(settings: Settings, vhost: Vhost) -> Iterator[Callable[..., OldWo
     yield start
     for one in started:
         one.kill()
+
+
+@contextmanager
+def reconciling(settings: Settings, log: Path, **changes: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Inside, the reconciler runs, as impatient as its settings let it be: what is in no queue for a second is lost to
+    it, and it asks after every job at once."""
+    env = environment(settings) | IMPATIENT | changes
+    env["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "plugins")])
+    with log.open("wb") as output:
+        process = subprocess.Popen([sys.executable, "-m", "everest.reconciler"], env=env, stdout=output, stderr=output)
+    try:
+        yield process
+        assert process.poll() is None, log.read_text(errors="replace")[-3000:]
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@pytest.fixture
+def reconciler(settings: Settings, vhost: Vhost, tmp_path: Path) -> Iterator[Path]:
+    """Its log."""
+    vhost.declare()
+    log = tmp_path / "reconciler.log"
+    with reconciling(settings, log):
+        yield log
 
 
 @dataclass
