@@ -1,4 +1,5 @@
-"""A database in use for years is adopted while its application goes on writing: nobody is locked out for long.
+"""A database in use for years is adopted, and later upgraded, while its application goes on writing: nobody is locked
+out for long.
 
 By the millions it is `make migrate-large` (15 million rows, minutes, gigabytes); a small one runs with every test.
 """
@@ -6,11 +7,13 @@ By the millions it is `make migrate-large` (15 million rows, minutes, gigabytes)
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import MySQLdb
 import pytest
@@ -52,6 +55,11 @@ JOB_ROW = (
 NEW_FROM = 1_000_000_000
 OLD = f"transaksi_id < {NEW_FROM}"
 """Rows that stood there; ids have gaps."""
+BEFORE_UPGRADE = 15
+KEYS_OF_THE_CARD = (
+    "SELECT DISTINCT index_name FROM information_schema.statistics"
+    " WHERE table_schema = DATABASE() AND table_name = 'kartu_stok'"
+)
 TABLES = {"jurnal": JOURNAL_ROW, "kartu_stok": CARD_ROW, "rabbit_publish_shadow": JOB_ROW}
 
 
@@ -73,6 +81,7 @@ class Writer:
     """The application: a row into each table, each a transaction of its own, every few milliseconds."""
 
     url: MysqlUrl
+    first: int = NEW_FROM
     stalls: dict[str, dict[str, float]] = field(default_factory=lambda: {table: {} for table in TABLES})
     """Longest wait in seconds, by table and by what was being done."""
     written: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TABLES, 0))
@@ -101,7 +110,7 @@ class Writer:
         conn.autocommit(True)
         insert, values = TABLES[table]
         with closing(conn), conn.cursor() as cursor:
-            number = NEW_FROM
+            number = self.first
             while not self._stop.wait(WRITE_EVERY_S):
                 number += 1
                 doing, begun = self.doing, time.monotonic()
@@ -127,17 +136,16 @@ def tell(rows: int, writer: Writer, seconds: dict[str, float]) -> None:
         print(f"{took:8.1f} s  {writer.during.get(statement, 0):6} rows written meanwhile  {flat(statement)}")
     for table, stalls in writer.stalls.items():
         before = stalls.pop(BEFORE, 0.0)
-        stall, doing = max((took, doing) for doing, took in stalls.items())
+        stall, doing = max(((took, doing) for doing, took in stalls.items()), default=(0.0, "no statement"))
         print(f"longest wait of a writer of {table}: {stall * 1000:.0f} ms, during {flat(doing)}")
         print(f"    before the migration began: {before * 1000:.0f} ms")
 
 
-def adopt(url: MysqlUrl, rows: int) -> tuple[Writer, list[str], dict[str, float]]:
-    """Fills, migrates beside a writer, and checks all that needs no clock. The seconds of each statement as well."""
-    for text in (JURNAL, KARTU_STOK, SHADOW):
-        shape.run(url, text.split("INSERT INTO")[0])
-    fill(url, rows)
-    writer, lines, seconds = Writer(url), [], {}
+def migrate_beside(
+    writer: Writer, rows: int, directory: Path = migrations.MIGRATIONS_DIR
+) -> tuple[list[str], list[str], dict[str, float]]:
+    """What was applied while the writer was at work, the report, and the seconds of each statement."""
+    lines, seconds = [], {}
     real = migrations.execute
 
     def watched(conn: store.Connection, statement: str, report: Callable[[str], object]) -> None:
@@ -151,16 +159,27 @@ def adopt(url: MysqlUrl, rows: int) -> tuple[Writer, list[str], dict[str, float]
         rows / 1_000_000
     )  # seconds in which nothing is migrated, to know what this machine's writers wait anyway
     try:
-        applied = migrate(url, lines.append)
+        applied = migrate(writer.url, lines.append, directory)
     finally:
         migrations.execute = real
         writer.stop()
         tell(rows, writer, seconds)
-
     assert writer.problems == []
-    assert applied == [file.name for file in read_migrations(migrations.MIGRATIONS_DIR)]
     assert [line for line in lines if "nobody can write to the table meanwhile" in line] == [], "every ALTER was online"
     assert all(count > 0 for count in writer.written.values())
+    return applied, lines, seconds
+
+
+def adopt(
+    url: MysqlUrl, rows: int, directory: Path = migrations.MIGRATIONS_DIR
+) -> tuple[Writer, list[str], dict[str, float]]:
+    """Fills, migrates beside a writer, and checks all that needs no clock. The seconds of each statement as well."""
+    for text in (JURNAL, KARTU_STOK, SHADOW):
+        shape.run(url, text.split("INSERT INTO")[0])
+    fill(url, rows)
+    writer = Writer(url)
+    applied, lines, seconds = migrate_beside(writer, rows, directory)
+    assert applied == [file.name for file in read_migrations(directory)]
     for table in TABLES:
         (count,) = shape.query(url, f"SELECT COUNT(*) FROM {table}")[0]
         assert count == rows + writer.written[table], table
@@ -182,6 +201,39 @@ def test_every_change_of_a_table_with_many_rows_is_made_beside_its_writers(
     monkeypatch.setattr(adoption, "MANY_ROWS", 1_000)
     _, _, seconds = adopt(empty_schema, 20_000)
     assert {one.split()[2] for one in seconds if one.startswith("ALTER")} >= set(TABLES)
+
+
+def upgrade(url: MysqlUrl, rows: int, folder: Path) -> tuple[Writer, dict[str, float]]:
+    """Adopts with the migrations up to BEFORE_UPGRADE, then, beside another writer, brings what came since."""
+    every = read_migrations(migrations.MIGRATIONS_DIR)
+    for file in every[:BEFORE_UPGRADE]:
+        shutil.copy(migrations.MIGRATIONS_DIR / f"{file.name}.sql", folder)
+    adopt(url, rows, folder)
+    before = [shape.query(url, f"SELECT COUNT(*) FROM {table}")[0][0] for table in TABLES]
+    writer = Writer(url, 2 * NEW_FROM)
+    applied, _, seconds = migrate_beside(writer, rows)
+    assert applied == [file.name for file in every[BEFORE_UPGRADE:]]
+    after = [shape.query(url, f"SELECT COUNT(*) FROM {table}")[0][0] for table in TABLES]
+    assert after == [count + writer.written[table] for count, table in zip(before, TABLES, strict=True)]
+    keys = {row[0] for row in shape.query(url, KEYS_OF_THE_CARD)}
+    assert "ix_kartu_stok_masuk" in keys, "the key of migration 16"
+    assert "ix_kartu_stok_segar" not in keys, "in the place of another"
+    return writer, seconds
+
+
+def test_an_upgrade_of_tables_with_many_rows_is_made_beside_their_writers(
+    empty_schema: MysqlUrl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(adoption, "MANY_ROWS", 1_000)
+    upgrade(empty_schema, 5_000, tmp_path)
+
+
+@pytest.mark.long
+def test_millions_of_rows_are_upgraded_while_the_application_writes(empty_schema: MysqlUrl, tmp_path: Path) -> None:
+    """Prints what stands in docs/existing-installations.md; run it with -s."""
+    writer, seconds = upgrade(empty_schema, ROWS, tmp_path)
+    assert slow_alters(seconds), "what is worth looking at"
+    assert locked_out(writer.stalls, seconds) == []
 
 
 def test_the_checks_that_were_left_out_can_be_added_as_the_report_says(
