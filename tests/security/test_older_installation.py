@@ -6,8 +6,10 @@ On a server of its own, because empty sql_mode and latin1 are set for a whole se
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
+import signal
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -28,13 +30,26 @@ from everest.store import database as store
 from everest.store.database import load_queries
 from everest.store.grants import grant
 from everest.store.migrations import MigrationError, migrate, split
+from ingest_consumer.addresses import MysqlUrl as AnyMysqlUrl
+from ingest_consumer.settings import Settings as QueueSettings
 from tests import builders
+from tests.builders import Line
 from tests.conftest import administer
-from tests.integration.opname.walk import Walker
+from tests.fake_airflow import FakeAirflow
+from tests.integration.beside.conftest import Site, old_workers, reconciling
+from tests.integration.beside.ledger import ledger
+from tests.integration.opname.walk import Walker, running_tasks
 from tests.migrations import shape
+from tests.queue_rig import ROOT, Running, Vhost, until
 from tests.security.conftest import as_account
 
 OLDER = Path(__file__).resolve().parents[1] / "migrations" / "older_installation.sql"
+GUIDE = ROOT / "docs" / "existing-installations.md"
+STATUS_KIND = (
+    "SELECT column_type FROM information_schema.columns WHERE table_schema = DATABASE()"
+    " AND table_name = 'rabbit_publish_shadow' AND column_name = 'worker_status'"
+)
+OLD_JOBS = "SELECT id, worker_status, dag_run_id FROM rabbit_publish_shadow WHERE id <= 4 ORDER BY id"
 OWNERS_SESSION = "SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES'"
 
 
@@ -74,6 +89,16 @@ def refused(url: MysqlUrl) -> str:
     return caught.value.message
 
 
+def mend(url: MysqlUrl, message: str, status: str = "VARCHAR(20)") -> None:
+    """What the refusal wrote down, but for what only the owner can decide. status: what becomes of `worker_status`."""
+    whole = [line.strip() for line in message.splitlines() if line.startswith("  ALTER")]
+    touched = {line.split()[2] for line in whole}
+    single = [one for one in re.findall(r"- .*?(ALTER TABLE [^;]*;)", message) if one.split()[2] not in touched]
+    zeros = [one.replace("'...'", "'1970-01-01'") for one in re.findall(r"UPDATE [^;]*;", message)]
+    whole = [line.replace("worker_status VARCHAR(20)", f"worker_status {status}") for line in whole]
+    as_owner(url, OWNERS_SESSION, [*whole, *single, *zeros])
+
+
 def test_an_older_installation_is_refused_by_name_mended_by_its_owner_and_adopted(older: MysqlUrl) -> None:
     message = refused(older)
     for sentence in (
@@ -95,12 +120,7 @@ def test_an_older_installation_is_refused_by_name_mended_by_its_owner_and_adopte
 
     # What only the owner can decide, then what the refusal wrote down.
     as_owner(older, OWNERS_SESSION, ["DELETE FROM so_headers_staging WHERE id = 2"])
-    message = refused(older)
-    whole = [line.strip() for line in message.splitlines() if line.startswith("  ALTER")]
-    touched = {line.split()[2] for line in whole}
-    single = [one for one in re.findall(r"- .*?(ALTER TABLE [^;]*;)", message) if one.split()[2] not in touched]
-    zeros = [one.replace("'...'", "'1970-01-01'") for one in re.findall(r"UPDATE [^;]*;", message)]
-    as_owner(older, OWNERS_SESSION, [*whole, *single, *zeros])
+    mend(older, refused(older))
     lines: list[str] = []
     migrate(older, lines.append)
 
@@ -207,3 +227,92 @@ def audited(url: MysqlUrl) -> dict[str, int]:
         return {key: report.found for key, report in reports.items() if report.found}
     finally:
         database.close()
+
+
+def test_utf8_bytes_in_latin1_columns_go_through_binary_and_are_what_they_were(older: MysqlUrl) -> None:
+    """An application that says latin1 and sends UTF-8, as many do: its own clients see what it means, all others do
+    not. The recipe stands in the guide."""
+    guide = re.sub(r"\s+", " ", GUIDE.read_text(encoding="utf-8"))
+    for part in ("`MODIFY nama VARBINARY(200)`", "`MODIFY nama VARCHAR(50) CHARACTER SET utf8mb4 ...`"):
+        assert part in guide
+    names = "SELECT nama FROM gudang ORDER BY gudang_kode"
+    meant = [("Café “Ångström” — Zoë",), ("Gudang 中文",)]
+    spelled = [
+        f"UPDATE gudang SET nama = '{nama}' WHERE gudang_kode = '{kode}'"
+        for (nama,), kode in zip(meant, ("GD-A", "GD-B"), strict=True)
+    ]
+    as_owner(older, "SET NAMES latin1", spelled)
+    assert shape.query(older, names)[0][0].startswith("CafÃ© ")
+
+    through = ("VARBINARY(200)", "VARCHAR(50) CHARACTER SET utf8mb4 NOT NULL DEFAULT ''")
+    as_owner(older, OWNERS_SESSION, [f"ALTER TABLE gudang MODIFY nama {kind}" for kind in through])
+    assert shape.query(older, names) == meant
+    as_owner(older, OWNERS_SESSION, ["DELETE FROM so_headers_staging WHERE id = 2"])
+    mend(older, refused(older))
+    migrate(older, lambda line: None)
+    assert shape.query(older, names) == meant
+
+    # From then on its connection has to say what it sends.
+    as_owner(older, "SET NAMES utf8mb4", spelled)
+    assert shape.query(older, names) == meant
+    as_owner(older, "SET NAMES latin1", spelled)
+    assert shape.query(older, names)[0][0].startswith("CafÃ© ")
+    assert "`SET NAMES utf8mb4`" in guide
+
+
+def test_both_post_beside_each_other_on_an_adopted_installation_whose_statuses_stay_an_enum(
+    older: MysqlUrl, settings: QueueSettings, vhost: Vhost, airflow: FakeAirflow, running: Running, tmp_path: Path
+) -> None:
+    """Everything at once, each of ours under its own account: the application and the old worker with their empty
+    sql_mode, consumer, relay, tasks, and a reconciler that has no patience."""
+    as_owner(older, OWNERS_SESSION, ["DELETE FROM so_headers_staging WHERE id = 2"])
+    mend(older, refused(older), "ENUM('PENDING','PROCESSING','COMPLETED','FAILED','CANCELLED','WAITING') NOT NULL")
+    migrate(older, lambda line: None)
+    grant(older, lambda line: None)
+    ((kind,),) = shape.query(older, STATUS_KIND)
+    assert kind.startswith("enum("), "it is left as it is"
+    before = shape.query(older, OLD_JOBS)
+    vhost.declare()
+
+    def under(account: str) -> QueueSettings:
+        return at(as_account(older, account))
+
+    def at(url: MysqlUrl) -> QueueSettings:
+        return replace(settings, mysql=AnyMysqlUrl(url.host, url.port, url.user, url.password, url.schema))
+
+    with (
+        closing(store.connect(older)) as conn,
+        running_tasks(airflow, as_account(older, "everest_tasks")),
+        old_workers(at(older).mysql, vhost) as old_worker,
+        reconciling(under("everest_reconciler"), tmp_path / "reconciler.log"),
+    ):
+        conn.query("SET SESSION sql_mode = ''")
+        site = Site(conn, vhost, itertools.count(101))
+        documents = [site.submit() for _ in range(20)]
+        site.publish([*documents[1:], *documents[1:]])
+        old = old_worker()
+        running.relay(under("everest_relay"))
+        running.consumer(under("everest_consumer"), workers=2)
+        until(lambda: statuses(conn) == {"COMPLETED": 20}, "all posted, the one whose message was lost, too")
+        old.process.send_signal(signal.SIGTERM)
+        old.process.wait()
+        assert site.posted_by_old() - {"SO-11", "JL-7"}, "the old worker had a share"
+        assert site.posted_by_new(), "and so had ours"
+        assert site.posted_by_old().isdisjoint(site.posted_by_new())
+
+        builders.limits(conn, batas_dokumen="100000")
+        site.publish([site.submit([Line("Z", "1", None)]), site.submit([Line("M", "0", "1000", "1500")])])
+        until(lambda: statuses(conn) == {"COMPLETED": 20, "FAILED": 1, "WAITING": 1}, "a refusal and a question")
+        books = {nota: sums for nota, sums in site.books().items() if nota.startswith("SO-01")}
+        assert books == ledger(documents)
+        ((_, letter),) = until(lambda: vhost.read("everest.jobs.failed.dlq"), "the letter of the refused one")
+        assert json.loads(letter)["nota"] == "SO-0121"
+        running.stop()
+    assert shape.query(older, OLD_JOBS) == before, "jobs of before are left to a person"
+
+
+def statuses(conn: Any) -> dict[str, int]:
+    sql = (
+        "SELECT worker_status, COUNT(*) AS n FROM rabbit_publish_shadow WHERE nomer_nota LIKE %s GROUP BY worker_status"
+    )
+    return {row["worker_status"]: row["n"] for row in builders.rows(conn, sql, "SO-01%")}

@@ -19,6 +19,7 @@ import pytest
 
 from everest.settings import MysqlUrl
 from everest.store import database as store
+from ingest_consumer.addresses import MysqlUrl as AnyMysqlUrl
 from ingest_consumer.settings import Settings
 from tests import builders
 from tests.builders import Document, Line
@@ -70,10 +71,10 @@ class OldWorker:
         self.process.stdout.close()
 
 
-@pytest.fixture
-def old_worker(settings: Settings, vhost: Vhost) -> Iterator[Callable[..., OldWorker]]:
+@contextmanager
+def old_workers(mysql: AnyMysqlUrl, vhost: Vhost) -> Iterator[Callable[..., OldWorker]]:
+    """Starts them; at the end they are killed."""
     started: list[OldWorker] = []
-    mysql = settings.mysql
     login = f"{quote(mysql.user)}:{quote(mysql.password, safe='')}"
     url = f"mysql://{login}@{mysql.host}:{mysql.port}/{mysql.schema}"
 
@@ -89,6 +90,12 @@ def old_worker(settings: Settings, vhost: Vhost) -> Iterator[Callable[..., OldWo
     yield start
     for one in started:
         one.kill()
+
+
+@pytest.fixture
+def old_worker(settings: Settings, vhost: Vhost) -> Iterator[Callable[..., OldWorker]]:
+    with old_workers(settings.mysql, vhost) as start:
+        yield start
 
 
 @contextmanager

@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 import re
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import timedelta
-from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,9 @@ from everest.settings import MysqlUrl
 from ingest_consumer import by_hand
 from ingest_consumer.settings import Settings
 from tests import builders
-from tests.builders import Document, Line
+from tests.builders import Line
 from tests.integration.beside.conftest import OldWorker, Site
+from tests.integration.beside.ledger import ledger
 from tests.integration.beside.old_worker import TAKE
 from tests.integration.opname.walk import Walker
 from tests.queue_rig import PATIENCE_S, ROOT, Running, Vhost, environment, until
@@ -37,17 +37,6 @@ def walker(database: MysqlUrl) -> Any:
     walker = Walker(database)
     yield walker
     walker.close()
-
-
-def ledger(documents: Iterable[Document]) -> dict[str, tuple[Any, ...]]:
-    """What the books must hold: surplus 2 x 1,500 and shortage 2 x N.505 of each."""
-    expected = {}
-    for document in documents:
-        number = int(document.nomer_nota.removeprefix("SO-"))
-        short = (2 * Decimal(f"{number}.505")).quantize(Decimal("0.01"), ROUND_HALF_UP)
-        moved = 3000 - short
-        expected[document.nomer_nota] = (4, 3000 + short, moved, 2, moved)
-    return expected
 
 
 def everest(settings: Settings, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[int, str]:
