@@ -10,12 +10,13 @@ from typing import Any
 
 import httpx
 import openpyxl
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Frame, Page, expect
 
 from tests import builders
 from tests.acceptance.browsing import PATIENCE_MS, choose, follow, framed, opened, ours, say, token_of
 from tests.acceptance.live import Live, until
+from tests.pages.eyes import serious
+from tests.pages.posted import csv_rows, xlsx_rows
 
 CSV = "kode_barang;qty_sistem;qty_fisik;harga_pokok\n"
 KIND = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -49,15 +50,6 @@ def problems(frame: Frame, file: Any) -> list[list[str]]:
     found = [row.locator("td").all_inner_texts() for row in told.locator("tbody tr").all()]
     told.evaluate("(old) => old.remove()")  # the next answer shall bring its own
     return found
-
-
-def serious(page: Page) -> list[Any]:
-    found = Axe().run(page).response["violations"]
-    return [
-        (one["id"], [node["html"][:120] for node in one["nodes"][:3]])
-        for one in found
-        if one["impact"] in ("serious", "critical")
-    ]
 
 
 def test_a_count_goes_from_a_clerk_over_finance_into_the_books(live: Live, open_as: Callable[..., Any]) -> None:
@@ -121,10 +113,20 @@ def looked_at(live: Live, page: Page, nota: str, mark: str) -> None:
     frame = ours(page)
     choose(page, "User", "Appearance", "Dark Mode")
     expect(frame.locator("html[data-theme=dark]")).to_be_attached()
-    assert serious(page) == []  # of Airflow's page with ours in it
+    assert (serious(page), serious(frame)) == ([], [])  # of Airflow's page, and of ours in it
     with page.expect_download() as began:
         frame.locator("#state a[href$='lines.csv']").click()
-    assert mark in began.value.path().read_text("utf-8-sig")
+    in_csv = csv_rows(began.value.path().read_bytes())
+    with page.expect_download() as began:
+        frame.locator("#state a[href$='lines.xlsx']").click()
+    in_xlsx = xlsx_rows(began.value.path().read_bytes())
+    assert (
+        [row["Kode barang"] for row in in_csv]
+        == [row["Kode barang"] or "" for row in in_xlsx]
+        == [mark, f"{mark}-2", ""]
+    )
+    for name in ("Nilai lebih", "Nilai kurang"):
+        assert [Decimal(row[name].replace(",", ".")) for row in in_csv] == [Decimal(str(row[name])) for row in in_xlsx]
     (job,) = live.rows("SELECT id, dag_run_id FROM rabbit_publish_shadow WHERE nomer_nota = %s", nota)
     frame.locator(".tabs a[href*=journal]").click()
     expect(frame.locator("tbody tr")).to_have_count(4)

@@ -67,6 +67,8 @@ def test_finance_reruns_approves_reverses_replays_and_drops(live: Live, open_as:
         frame.locator(".notice").wait_for()
         frame.goto("/everest/approvals")
         expect(frame.locator(f"#q{waiting.shadow_id}")).to_contain_text("BELI-77")
+        frame.goto(f"/everest/documents/{waiting.shadow_id}")
+        expect(frame.locator("#question")).to_contain_text("BELI-77")
         say(frame, f"approve{waiting.shadow_id}", "barang datang pagi")
         frame.locator(".notice").wait_for()
         frame.goto(f"/everest/documents/{posted.shadow_id}")
@@ -95,6 +97,8 @@ def test_finance_reruns_approves_reverses_replays_and_drops(live: Live, open_as:
         expect(frame.locator("#summary")).to_contain_text(f"{posted.nomer_nota}-BALIK")
     for document in (first, second):
         assert live.wait_for(document.shadow_id, "COMPLETED", "FAILED")["worker_status"] == "COMPLETED"
+    mirror = f"{posted.nomer_nota}-BALIK"
+    assert len(live.postings(mirror)) == 1 and live.books_agree([posted.nomer_nota, mirror])
     assert live.shadow(hopeless.shadow_id)["worker_status"] == "CANCELLED"
     assert ("finance", "rerun", "sudah dihitung") in acts(live, rerun.transaksi_id)
     assert ("finance", "rerun", "sudah dihitung") in acts(live, second.transaksi_id)

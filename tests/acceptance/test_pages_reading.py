@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests import builders
-from tests.acceptance.browsing import PATIENCE_MS, opened
+from tests.acceptance.browsing import PATIENCE_MS, form_token, opened
 from tests.acceptance.counting import acts, count, refused
 from tests.acceptance.live import Live
 from tests.acceptance.surprising import surprising
@@ -55,7 +55,7 @@ def test_an_analyst_sees_everything_and_can_do_nothing(live: Live, open_as: Open
     )
     with open_as("finance") as theirs:
         page_of_form = theirs.request.get(f"/everest/documents/{failed.shadow_id}").text()
-        (token, *_) = re.findall(r'name="token" value="([^"]+)"', page_of_form)
+        token = form_token(page_of_form)
         for path in acting:
             foreign = {"Origin": "http://127.0.0.2:8080"}
             sent = theirs.request.post(f"/everest/{path}", form={"token": token, "reason": "ya"}, headers=foreign)
@@ -139,17 +139,17 @@ def test_a_view_is_shared_by_its_address_and_a_bar_is_its_rows_and_its_files(liv
 
 
 def test_news_come_by_themselves_and_the_reader_stays_where_they_are(live: Live, open_as: Open) -> None:
-    """Scroll, focus and what is being typed survive the refresh."""
+    """In Airflow's frame. Scroll, focus and what is being typed survive the refresh."""
     for _ in range(3):
         live.document(count())
     with open_as("finance", viewport={"width": 1000, "height": 500}) as page:
-        page.goto("/everest/documents")
-        page.locator("[name=nota]").fill("SO-SEDANG")
-        page.locator("#rows tbody a").nth(1).focus()
-        focused = page.evaluate("document.activeElement.getAttribute('href')")
-        page.evaluate("window.scrollTo(0, 240)")
+        frame = opened(page, "Dokumen")
+        frame.locator("[name=nota]").fill("SO-SEDANG")
+        frame.locator("#rows tbody a").nth(1).focus()
+        focused = frame.evaluate("document.activeElement.getAttribute('href')")
+        frame.evaluate("window.scrollTo(0, 240)")
         fresh = live.document(count())
-        expect(page.locator("#rows")).to_contain_text(fresh.nomer_nota, timeout=PATIENCE_MS)
-        assert page.evaluate("document.activeElement.getAttribute('href')") == focused
-        assert page.evaluate("window.scrollY") == 240
-        assert page.locator("[name=nota]").input_value() == "SO-SEDANG"
+        expect(frame.locator("#rows")).to_contain_text(fresh.nomer_nota, timeout=PATIENCE_MS)
+        assert frame.evaluate("document.activeElement.getAttribute('href')") == focused
+        assert frame.evaluate("window.scrollY") == 240
+        assert frame.locator("[name=nota]").input_value() == "SO-SEDANG"
