@@ -109,7 +109,7 @@ def test_h26_a_file_of_whole_thousands_is_refused_by_cell_until_its_decimal_sign
     declared = read(path, decimal="en").submission.lines[1].qty_fisik
 
     assert places(refused) == [(1, "qty_sistem", 2), (2, "qty_fisik", 3), (2, "harga_pokok", 3)]
-    assert all("nyatakan --decimal id" in problem.pesan for problem in refused)
+    assert all("tanda desimal koma (--decimal id)" in problem.pesan for problem in refused)
     assert declared == Decimal("12.345")
 
 
