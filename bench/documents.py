@@ -7,7 +7,7 @@ has fewer; P2 reports those as well.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -19,12 +19,21 @@ from everest.settings import MysqlUrl
 from everest.store import database as store
 
 WAREHOUSES = ("BENCH-1", "BENCH-2", "BENCH-3", "BENCH-4")
+APART = tuple(f"BENCH-W{number:02}" for number in range(1, 13))
+"""For documents that share none: each has one of its own."""
+
 AUTHORITY = Authority("bench", "bench-atasan", 2)
 VARIANCE_SHARE = 1.0
 
 
-def lines(count: int, seed: int, variance_share: float = VARIANCE_SHARE, prefix: str = "BRG") -> tuple[Line, ...]:
-    """Counted lines over four warehouses, quantities with 4 decimals and costs with 6, as wide as real ones are."""
+def lines(
+    count: int,
+    seed: int,
+    variance_share: float = VARIANCE_SHARE,
+    prefix: str = "BRG",
+    warehouses: Sequence[str] = WAREHOUSES,
+) -> tuple[Line, ...]:
+    """Counted lines over these warehouses, quantities with 4 decimals and costs with 6, as wide as real ones are."""
     rng = random.Random(seed)
     made = []
     for number in range(count):
@@ -33,7 +42,7 @@ def lines(count: int, seed: int, variance_share: float = VARIANCE_SHARE, prefix:
         made.append(
             Line(
                 kode_barang=f"{prefix}-{number:06d}",
-                gudang_kode=WAREHOUSES[number % len(WAREHOUSES)],
+                gudang_kode=warehouses[number % len(warehouses)],
                 satuan="PCS",
                 qty_sistem=Decimal(book).scaleb(-4),
                 qty_fisik=Decimal(max(counted, 0)).scaleb(-4),
@@ -44,15 +53,17 @@ def lines(count: int, seed: int, variance_share: float = VARIANCE_SHARE, prefix:
 
 
 def submission(nota: str, counted: Iterable[Line], token: str | None = "") -> Submission:
-    """Counted now: no movement of an earlier document of the benchmark is newer than its snapshot.
+    """Counted now: no movement of an earlier document of the benchmark is newer than its snapshot. Of the warehouse of
+    its first line.
 
     token: '' = the nota, None = none is sent.
     """
+    counted = tuple(counted)
     return Submission(
         nomer_nota=nota,
-        gudang_kode=WAREHOUSES[0],
+        gudang_kode=counted[0].gudang_kode,
         tanggal_opname=date.today(),
-        lines=tuple(counted),
+        lines=counted,
         snapshot_at=datetime.now(UTC),
         submit_token=nota if token == "" else token,
     )
@@ -75,5 +86,5 @@ def add_warehouses(url: MysqlUrl) -> None:
     with closing(store.connect(url)) as conn, store.transaction(conn), conn.cursor() as cursor:
         cursor.executemany(
             "INSERT INTO gudang (gudang_kode, nama) VALUES (%s, 'Benchmark') ON DUPLICATE KEY UPDATE aktif = 1",
-            [(code,) for code in WAREHOUSES],
+            [(code,) for code in (*WAREHOUSES, *APART)],
         )

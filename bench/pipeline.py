@@ -78,16 +78,18 @@ class Pipeline:
         self.from_commit: list[float] = []
         documents.add_warehouses(url)
 
-    def documents(self, count: int, lines: int = LINES, dag: str = POSTING_DAG) -> float:
+    def documents(self, count: int, lines: int = LINES, dag: str = POSTING_DAG, apart: bool = False) -> float:
         """Seconds from the first message in the queue to the last acknowledgement. dag: which of the DAGs of the
-        posting the documents go through."""
+        posting the documents go through. apart: each is counted in a warehouse of its own, up to twelve."""
         self._airflow.wait_until_idle()
         log = ConsumerLog(self._log_file)
         submissions = []
-        for _ in range(count):
+        for number in range(count):
             self._next += 1
             nota = f"BENCH-{self._session}-{self._next}"
-            submissions.append(documents.submission(nota, documents.lines(lines, self._next, prefix=nota)))
+            where = (documents.APART[number % len(documents.APART)],) if apart else documents.WAREHOUSES
+            counted = documents.lines(lines, self._next, prefix=nota, warehouses=where)
+            submissions.append(documents.submission(nota, counted))
         units = database(self._url)
         try:
             # One commit: the messages are due at once, and the submitting does not overlap what is measured.

@@ -13,5 +13,5 @@ def test_the_benchmarks_of_the_whole_pipeline_work_in_small(live: Live) -> None:
     said = live.run("bench", "--smoke", *NAMES).stdout
 
     assert "Everything measured works" in said
-    for name in (*NAMES, "P13-fused"):
+    for name in (*NAMES, "P13-fused", "P13-warehouses"):
         assert f" {name} " in said, f"{name} was not measured"
