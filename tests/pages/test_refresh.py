@@ -3,17 +3,27 @@ changed to those who hear it, and shows how far a file is."""
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from everest.pages import view
 from everest.settings import MysqlUrl
+from everest.workflow.builder import workflow
 from tests import builders
 from tests.pages.chromium import Open, address, chromium, open_as
+from tests.pages.conftest import Be
+from tests.pages.forms import kept
 from tests.pages.standing import failed, run, waiting
+from tests.pages.test_workflows import world
+from tests.workflow.world import MysqlWorld
 
-__all__ = ["address", "chromium", "open_as"]
+__all__ = ["address", "chromium", "open_as", "world"]
+TEMPLATES = Path(view.__file__).parent / "templates"
 
 
 def refreshed(page: Page) -> None:
@@ -142,6 +152,61 @@ def test_who_is_logged_out_is_told_so_and_not_that_the_server_is_away(
         page.unroute("**/documents")
         refreshed(page)
         expect(page.locator(".live:not(.off) [data-live-state]")).to_have_text("Diperbarui otomatis")
+
+
+def test_a_draft_comes_to_the_questions_and_leaves_them_by_itself(open_as: Open, browser: Be, connection: Any) -> None:
+    """Whoever has an empty page open sees the first one; one that somebody else decided stands there no longer."""
+    builders.warehouse(connection, "GD-A")
+    connection.commit()
+    with open_as("finance") as page:
+        page.goto("/approvals")
+        heading = page.get_by_role("heading", name="Dokumen", exact=False)
+        expect(page.locator("#drafts article")).to_have_count(0)
+        before = heading.count()
+        number = kept(browser, connection)
+        refreshed(page)
+        expect(page.locator("#drafts article")).to_have_count(1)
+        assert heading.count() == before + 1
+        browser("finance-2").submit(f"/drafts/{number}/withdraw", reason="salah rak")
+        refreshed(page)
+        expect(page.locator("#drafts article")).to_have_count(0)
+        assert heading.count() == before
+
+
+def test_a_region_that_the_page_has_no_more_is_emptied(open_as: Open, connection: Any) -> None:
+    document = failed(connection)
+    with open_as("analyst") as page:
+        page.goto(f"/documents/{document.shadow_id}")
+        expect(page.locator("#summary")).not_to_be_empty()
+        page.evaluate("draw(document.implementation.createHTMLDocument())")
+        expect(page.locator("#summary")).to_be_empty()
+
+
+@pytest.mark.parametrize("file", sorted(TEMPLATES.glob("*.html")), ids=lambda file: file.name)
+def test_what_is_refreshed_is_a_place_that_every_look_at_the_page_has(file: Path) -> None:
+    """One that stood on a page only now and then would never come to it, or never change."""
+    depth = 0
+    for found in re.finditer(r"{%-? *(if|for|endif|endfor)\b|data-live>|data-live (?!{)", file.read_text("utf-8")):
+        if found[1] is None:
+            assert depth == 0, found.string[found.start() - 60 : found.end()]
+        else:
+            depth += -1 if found[1].startswith("end") else 1
+
+
+def test_the_state_of_a_workflow_and_what_may_be_sent_to_it_are_refreshed(open_as: Open, world: MysqlWorld) -> None:
+    run_id = world.begin(workflow("muatan").wait_for_signal("truk").wait_for_signal("segel").build())
+    with open_as("engineer") as page:
+        page.goto(f"/workflows/{run_id}")
+        assert json.loads(page.locator("#kept pre").inner_text()) == {}
+        expect(page.locator("#send form")).to_be_visible()
+        world.signal(run_id, "truk", {"pelat": "B 1"})
+        refreshed(page)
+        state = json.loads(page.locator("#kept pre").inner_text())
+        assert state == world.state(run_id) and "B 1" in json.dumps(state)
+        world.signal(run_id, "segel")
+        refreshed(page)
+        expect(page.locator("#state .badge.completed")).to_be_visible()
+        expect(page.locator("#send form")).to_have_count(0)
 
 
 def fill_header(page: Page, nota: str) -> None:

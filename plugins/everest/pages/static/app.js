@@ -149,10 +149,10 @@ function say(text) {
 function draw(fresh) {
   for (const region of document.querySelectorAll("[data-live][id]")) {
     const news = fresh.getElementById(region.id);
-    if (!news) continue;
     const before = stateOf(region);
     const focused = region.contains(document.activeElement) ? document.activeElement : null;
-    becomeElement(region, news);
+    if (news) becomeElement(region, news);
+    else region.replaceChildren(); // what it showed is over
     if (focused && !focused.isConnected) {
       // The button is gone because what it offered is over; the reader stays where it was.
       region.tabIndex = -1;
