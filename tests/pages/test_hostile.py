@@ -14,8 +14,10 @@ import openpyxl
 import pytest
 
 from tests import builders
+from tests.builders import Line
 from tests.pages.conftest import Be
 from tests.pages.forms import HEADER
+from tests.pages.posted import csv_rows, xlsx_rows
 from tests.pages.routes import ROUTES, address, doors
 from tests.pages.standing import failed
 
@@ -180,6 +182,43 @@ def test_a_hostile_file_is_refused_or_stored_exactly(browser: Be, connection: An
     if stored:
         assert stored[0]["kode_barang"] == row[0]
         assert all(flaws(client.get(path).text) == [] for path in ("/drafts", answer.headers["location"]))
+
+
+@NAMES
+@pytest.mark.parametrize("suffix", ["csv", "xlsx"])
+def test_a_file_may_be_called_anything(browser: Be, name: str, suffix: str) -> None:
+    """Its name is asked for its ending and nothing else; what it holds is refused here."""
+    called = name.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    files = {"file": (f"{called}.{suffix}", b"kode_barang\nA\n", "x")}
+    answer = browser("warehouse").submit("/submit", files=files, submit_token="t", **HEADER)
+    assert answer.status_code in (400, 422) and flaws(answer.text) == []
+    assert called[:20] not in answer.text or called[:20] in "xxxxxxxxxxxxxxxxxxxx"
+
+
+@NAMES
+def test_a_download_has_one_plain_name(browser: Be, connection: Any, name: str) -> None:
+    nota = name.encode("utf-8", "surrogatepass").decode("utf-8", "replace")[:100]
+    document = failed(connection, nomer_nota=nota)
+    client = browser("finance")
+    for part in ("lines", "problems", "history"):
+        for form in ("csv", "xlsx"):
+            answer = client.get(f"/documents/{document.shadow_id}/{part}.{form}")
+            assert answer.status_code == 200
+            said = answer.headers.get_list("content-disposition")
+            assert len(said) == 1
+            assert re.fullmatch(rf'attachment; filename="{part}-?[A-Za-z0-9._-]*\.{form}"', said[0]), said
+
+
+def test_marks_that_turn_the_direction_of_writing_stay_in_their_cell(browser: Be, connection: Any) -> None:
+    """A file holds what is stored; the cells beside it are theirs."""
+    nota, item = "SO-\u202egnp.exe\u2066", "BRG\u202e;1,5"
+    document = failed(connection, nomer_nota=nota, lines=[Line(item, "10", "12", "1500")])
+    client = browser("finance")
+    for form, rows_of in (("csv", csv_rows), ("xlsx", xlsx_rows)):
+        (row,) = rows_of(client.get(f"/documents.{form}").content)[:1]
+        assert (row["Nota"], row["Status"], str(row["Nomor pekerjaan"])) == (nota, "FAILED", str(document.shadow_id))
+        row = rows_of(client.get(f"/documents/{document.shadow_id}/lines.{form}").content)[0]
+        assert row["Kode barang"] == item and str(row["Selisih"]).startswith("2")
 
 
 def test_no_parameter_of_a_page_is_missing_above() -> None:
