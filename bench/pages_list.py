@@ -41,7 +41,7 @@ def groups(filled: Filled) -> list[Group]:
         Group("reports", "reports as they open, and filtered", _reports(filled)),
         Group("all", "reports asked for everything, and for what was before the last year", _all(filled)),
         Group("others", "the other pages", _others(filled)),
-        Group("previews", "what a posting would do, by its steps", _previews(filled), False),
+        Group("previews", "what a posting would do, by its steps", _previews(filled)),
         Group(
             "files",
             "whole files: a document of 20,000 lines, a month of documents, reports about everything",

@@ -122,6 +122,6 @@ def _xlsx(counted: tuple[Line, ...]) -> Sent:
 
 WAYS = (
     Way("submit", "a CSV file", _csv, 20, True),
-    Way("submit-paste", "rows pasted", _pasted, 20, False),
-    Way("submit-xlsx", "a workbook", _xlsx, 5, False),
+    Way("submit-paste", "rows pasted", _pasted, 20, True),
+    Way("submit-xlsx", "a workbook", _xlsx, 5, True),
 )
