@@ -109,6 +109,24 @@ def test_a_limit_that_was_raised_meanwhile_is_told_and_decides_nothing(
     assert builders.shadow(connection, document.shadow_id)["worker_status"] == "WAITING"
 
 
+@pytest.mark.parametrize("who", ["finance", "analyst"])
+def test_a_question_says_whom_it_waits_for_and_who_may_not_answer(
+    browser: Be, connection: Any, walker: Walker, who: str
+) -> None:
+    """To everybody who reads it, a draft's too; in both languages."""
+    document = waiting(connection, walker, dibuat_oleh="rudi <b>", diotorisasi_oleh="sari")
+    kept(browser, connection)
+    client = browser(who)
+    for path in ("/approvals", f"/documents/{document.shadow_id}"):
+        page = client.get(path).text
+        assert "<dt>Menunggu</dt><dd>bagian keuangan</dd>" in page
+        assert "<dt>Tidak boleh diputuskan oleh</dt><dd>rudi &lt;b&gt;</dd>" in page
+        assert "<dt>Waits for</dt><dd>finance</dd>" in client.get(f"{path}?lang=en").text
+        client.cookies.clear()
+    for path in ("/approvals", "/drafts"):
+        assert "<dt>Tidak boleh diputuskan oleh</dt><dd>warehouse</dd>" in client.get(path).text
+
+
 def test_a_late_movement_is_shown_with_its_quantity_and_its_day(browser: Be, connection: Any, walker: Walker) -> None:
     now = datetime.now(UTC)
     dated = datetime(2026, 8, 30, 9, 30)

@@ -14,8 +14,10 @@ from everest.settings import MysqlUrl
 from tests import builders
 from tests.builders import Line
 from tests.pages.chromium import Open, address, chromium, open_as
+from tests.pages.eyes import PHONE
 from tests.pages.posted import walked
 from tests.pages.standing import failed, waiting
+from tests.pages.test_acting import broken_letter
 from tests.pages.test_refresh import refreshed
 
 __all__ = ["address", "chromium", "open_as"]
@@ -25,6 +27,7 @@ MANY = 80
 SOUND = "kode_barang;qty_sistem;qty_fisik;harga_pokok\nBRG-K;10;12;1500,00\n"
 PLACE = """() => { const one = document.activeElement, box = one.getBoundingClientRect(), style = getComputedStyle(one);
     return one === document.body ? null : { top: box.top + scrollY, left: box.left, outline: style.outlineStyle,
+    seen: style.visibility === "visible" && box.width > 0 && box.right > 0 && box.left < innerWidth,
     width: parseFloat(style.outlineWidth), inside: !!one.closest("main"), name: one.outerHTML.slice(0, 120),
     group: (one.closest("nav, form, tr, thead, .cards, .buttons, .who, main") || one).outerHTML.slice(0, 60) } }"""
 
@@ -95,6 +98,47 @@ def test_tab_goes_down_the_page_and_whatever_has_the_focus_shows_it(
             tops = [stop["top"] for stop, before in zip(within, [None, *within], strict=False)
                     if before is None or stop["group"] != before["group"]]  # fmt: skip
             assert all(later > earlier - 60 for earlier, later in pairwise(tops)), (path, tops)
+
+
+def test_on_a_phone_too_whatever_has_the_focus_is_on_the_page(
+    open_as: Open, connection: Any, database: MysqlUrl
+) -> None:
+    """What is drawn for a desk alone, as the headings of tables, takes no focus either."""
+    document = walked(database, connection, Line("BRG-1", "10", "12", "1500"))
+    failed(connection)
+    for who, path in (
+        ("finance", "/dead-letters"), ("finance", f"/documents/{document.shadow_id}?tab=lines"),
+        ("finance", "/documents"), ("engineer", "/workflows"),
+    ):  # fmt: skip
+        with open_as(who, viewport=PHONE) as page:
+            page.goto(path)
+            stops: list[dict[str, Any]] = []
+            for _ in range(MANY):
+                page.keyboard.press("Tab")
+                stop = page.evaluate(PLACE)
+                if stop is None:
+                    break
+                stops.append(stop)
+            assert 5 < len(stops) < MANY, path
+            assert [one["name"] for one in stops if not one["seen"]] == [], path
+
+
+def test_all_letters_of_a_page_are_chosen_at_once_on_a_phone_too(open_as: Open, connection: Any) -> None:
+    """Those of their own list, and no other."""
+    documents = [failed(connection) for _ in range(3)]
+    broken_letter(connection, "halo", "a")
+    with open_as("finance", viewport=PHONE) as page:
+        page.goto("/dead-letters")
+        page.get_by_label("Pilih semua").first.check()
+        expect(page.locator("#failed tbody :checked")).to_have_count(3)
+        expect(page.locator("#unreadable tbody :checked")).to_have_count(0)
+        page.locator("#failed [name=shadow_id]").first.uncheck()
+        page.locator("#failed [name=reason]").fill("broker kembali")
+        page.locator("#failed button[type=submit]").first.click()
+        expect(page.locator("#failed")).to_have_count(0)  # what came of it, instead of the list
+    connection.commit()
+    statuses = [builders.shadow(connection, one.shadow_id)["worker_status"] for one in documents]
+    assert sorted(statuses) == ["FAILED", "PENDING", "PENDING"]
 
 
 def test_a_dialog_takes_the_focus_and_gives_it_back(open_as: Open, connection: Any) -> None:
