@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import html
 import io
 import re
 import threading
@@ -19,6 +21,7 @@ from tests import builders
 from tests.integration.opname.walk import Walker
 from tests.pages.conftest import Be, Browser
 from tests.pages.forms import HEADER, SOUND
+from tests.pages.posted import csv_rows, xlsx_rows
 from tests.pages.standing import HOSTILE, audited, failed
 
 PAGES = "documents approvals dead-letters workflows health submit drafts reports"
@@ -268,6 +271,49 @@ def test_problems_of_a_workbook_are_told_by_cell_and_nothing_is_stored(
 
 
 @pytest.mark.usefixtures("warehouse")
+@pytest.mark.parametrize("language", ["id", "en"])
+def test_problems_that_are_too_many_for_a_page_are_a_file_and_nothing_is_stored(
+    browser: Be, connection: Any, language: str
+) -> None:
+    """20,000 rows with two of them each: all are in the file, in the order and in the words of the page."""
+    wrong = "kode_barang;qty_sistem;qty_fisik;harga_pokok\n" + "".join(f"BRG-{n};x;y;1500\n" for n in range(20_000))
+    client = browser("warehouse")
+    client.cookies.set("everest_language", language)
+    page = client.submit("/submit", pasted=wrong, submit_token="two", **HEADER)
+    assert page.status_code == 422 and page.text.count("<code>qty_") == 500
+    assert ("39.500" in page.text) and 'formaction="/submit/problems.csv"' in page.text
+    found: list[tuple[Any, ...]]
+    for form, rows_of in (("csv", csv_rows), ("xlsx", xlsx_rows)):
+        answer = client.submit(f"/submit/problems.{form}", pasted=wrong, submit_token="two", **HEADER)
+        assert answer.status_code == 200
+        assert answer.headers["content-disposition"] == f'attachment; filename="problems-SO-H1.{form}"'
+        content = answer.content
+        if form == "csv" and language == "en":  # read as Excel with English settings does
+            rows = csv.reader(io.StringIO(content.decode("utf-8-sig")))
+            found = [tuple(row) for row in rows][1:]
+        else:
+            found = [tuple(row.values()) for row in rows_of(content)]
+        assert len(found) == 40_000
+        assert [str(one) for one in found[-1][:3]] == ["20000", "20001", "qty_fisik"]
+        assert {str(one[2]) for one in found} == {"qty_sistem", "qty_fisik"}
+        assert str(found[0][3]) in html.unescape(page.text)
+    for table in ("so_headers_staging", "so_details_staging", "audit_log"):
+        assert builders.rows(connection, f"SELECT 1 FROM {table}") == []
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_a_file_of_problems_is_asked_for_with_what_has_none_or_cannot_be_read(browser: Be, connection: Any) -> None:
+    client = browser("warehouse")
+    answer = client.submit("/submit/problems.csv", pasted=SOUND, submit_token="one", **HEADER)
+    assert answer.status_code == 200 and csv_rows(answer.content) == []
+    files = {"file": ("a.csv", b"PK\x03\x04", "x")}
+    answer = client.submit("/submit/problems.csv", files=files, submit_token="one", **HEADER)
+    assert answer.status_code in (200, 422) and "Traceback" not in answer.text
+    assert client.submit("/submit/problems.exe", pasted=SOUND, **HEADER).status_code == 404
+    assert builders.rows(connection, "SELECT 1 FROM so_headers_staging") == []
+
+
+@pytest.mark.usefixtures("warehouse")
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -294,6 +340,21 @@ def test_a_draft_is_withdrawn_by_its_sender_and_never_posted(browser: Be, connec
     assert browser("warehouse").submit(f"/drafts/{number}/withdraw", reason="salah gudang").status_code == 303
     assert browser("finance").submit(f"/drafts/{number}/authorise").status_code == 409
     assert "SO-H1" not in browser("finance").get("/drafts").text
+
+
+def test_the_other_language_of_an_answer_to_a_form_is_a_page(browser: Be, connection: Any) -> None:
+    """Without a script: the address of a form opens nothing."""
+    failed(connection)
+    client = browser("finance")
+    for path, place in (
+        ("/dead-letters/replay", "/dead-letters"), ("/dead-letters/drop", "/dead-letters"),
+        ("/approvals/77/approve", "/approvals"),
+        ("/workflows/77/input", "/workflows/77"), ("/documents/77/correct/problems.csv", "/documents/77/correct"),
+    ):  # fmt: skip
+        page = client.submit(path).text
+        assert re.findall(r'<a lang="en" href="([^"]*)"', page) == [f"{place}?lang=en"], path
+    page = browser("warehouse").submit("/submit", pasted="x", **HEADER).text
+    assert 'href="/submit?lang=en"' in page
 
 
 def test_dead_letters_are_replayed_and_dropped_with_a_reason(browser: Be, connection: Any) -> None:

@@ -23,6 +23,7 @@ from tests.builders import Document, Line
 from tests.integration.opname.walk import Walker
 from tests.pages.conftest import SECRET, Be, Browser, by_header
 from tests.pages.forms import COUNTED, NOT_COUNTED
+from tests.pages.posted import csv_rows
 
 STILL_WRONG = "kode_barang;qty_sistem;qty_fisik;harga_pokok\n00123;10;12;1500,00\nBRG-B;7;;2500,50\n"
 
@@ -115,6 +116,21 @@ def test_all_problems_stand_in_the_form_and_nothing_is_stored(browser: Be, conne
         assert [word for word in words if word not in answer.text] == []
     assert counted(connection, failed) == ["12.0000", None]
     assert told(connection) == []
+
+
+def test_problems_of_a_correction_that_are_too_many_for_the_page_are_a_file(
+    browser: Be, connection: Any, failed: Document
+) -> None:
+    path, one = f"/documents/{failed.shadow_id}/correct", browser("finance")
+    wrong = COUNTED.splitlines()[0] + "\n" + "".join(f"BRG-{n};10;y;1500\n" for n in range(501))
+    page = one.submit(path, pasted=wrong, decimal="id", reason="salah")
+    assert page.status_code == 422 and f'formaction="{path}/problems.xlsx"' in page.text
+    answer = one.submit(f"{path}/problems.csv", pasted=wrong, decimal="id", reason="")
+    assert [(row["Baris"], row["Kolom"]) for row in csv_rows(answer.content)] == [
+        (str(n), "qty_fisik") for n in range(1, 502)
+    ]
+    assert one.submit(f"{path}/problems.csv", pasted=COUNTED, decimal="id").status_code == 200
+    assert counted(connection, failed) == ["12.0000", None] and told(connection) == []
 
 
 def test_a_file_corrects_as_pasted_rows_do_and_may_change_the_header(

@@ -79,7 +79,7 @@ def test_what_changes_something_is_no_get(door: tuple[str, GuardedRoute], browse
 
 
 WHAT_CHANGES_SOMETHING = {
-    Permission.SUBMIT: {"/submit", "/drafts/{transaksi_id}/withdraw"},
+    Permission.SUBMIT: {"/submit", "/submit/problems.{form}", "/drafts/{transaksi_id}/withdraw"},
     Permission.ACT: {
         "/approvals/{shadow_id}/approve",
         "/approvals/{shadow_id}/reject",
@@ -88,6 +88,7 @@ WHAT_CHANGES_SOMETHING = {
         "/dead-letters/replay",
         "/documents/{shadow_id}/authorise",
         "/documents/{shadow_id}/correct",
+        "/documents/{shadow_id}/correct/problems.{form}",
         "/documents/{shadow_id}/rerun",
         "/documents/{shadow_id}/reverse",
         "/drafts/{transaksi_id}/authorise",

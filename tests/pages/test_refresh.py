@@ -18,6 +18,7 @@ from tests import builders
 from tests.pages.chromium import Open, address, chromium, open_as
 from tests.pages.conftest import Be
 from tests.pages.forms import kept
+from tests.pages.posted import csv_rows
 from tests.pages.standing import failed, run, waiting
 from tests.pages.test_workflows import world
 from tests.workflow.world import MysqlWorld
@@ -240,6 +241,32 @@ def test_a_file_shows_how_far_it_is_and_then_what_is_wrong_with_it(open_as: Open
         page.locator("form.upload button[type=submit]").dblclick()
         expect(page.locator("article", has_text="SO-KEMAJUAN")).to_have_count(1)
         expect(page.locator(".notice")).to_be_visible()
+
+
+def test_all_problems_of_a_file_come_as_a_file_without_choosing_it_again(open_as: Open, connection: Any) -> None:
+    builders.warehouse(connection, "GD-A")
+    connection.commit()
+    rows = "kode_barang;qty_sistem;qty_fisik;harga_pokok\n" + "".join(f"BRG-{n};x;y;1500\n" for n in range(300))
+    with open_as("warehouse") as page:
+        fill_header(page, "SO-SALAH")
+        page.locator("[name=file]").set_input_files(
+            {"name": "hitung.csv", "mimeType": "text/csv", "buffer": rows.encode()}
+        )
+        page.locator("form.upload button[type=submit]").click()
+        expect(page.locator("#problems")).to_be_visible()
+        with page.expect_download() as download:
+            page.locator("#problems button", has_text="CSV").click()
+        assert download.value.suggested_filename == "problems-SO-SALAH.csv"
+        assert len(csv_rows(download.value.path().read_bytes())) == 600
+        expect(page.locator("#problems tbody tr")).to_have_count(500)
+        page.route("**/submit/problems.xlsx", lambda route: route.abort())
+        page.locator("#problems button", has_text="Excel").click()
+        expect(page.locator("form.upload .unsent[role=alert]")).to_contain_text("terputus")
+        page.locator("[name=file]").set_input_files(
+            {"name": "hitung.csv", "mimeType": "text/csv", "buffer": rows.replace("x;y", "1;2").encode()}
+        )
+        page.locator("form.upload button[type=submit]").click()
+        expect(page.locator("article", has_text="SO-SALAH")).to_have_count(1)
 
 
 def test_a_file_that_does_not_arrive_can_be_sent_again(open_as: Open, connection: Any) -> None:

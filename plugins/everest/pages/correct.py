@@ -16,17 +16,17 @@ from starlette.responses import Response
 from everest.intake import corrections, drafts
 from everest.intake.cells import FileProblem
 from everest.intake.check import domain_problems
-from everest.intake.files import FileRefused, FileUnreadable
+from everest.intake.files import FileDocument, FileRefused, FileUnreadable
 from everest.intake.template import COLUMNS
-from everest.pages import store, view
+from everest.pages import downloads, store, view
 from everest.pages.access import Permission
 from everest.pages.approvals import number_in
 from everest.pages.documents import QUERIES as DOCUMENTS
 from everest.pages.documents import visible
 from everest.pages.guard import GuardedRoute, needs, person
 from everest.pages.turns import Crowd
-from everest.pages.uploads import DECIMALS, PROBLEMS_SHOWN, TURNS, given_in, read_upload
-from everest.store.unit_of_work import UnitOfWork
+from everest.pages.uploads import DECIMALS, PROBLEMS_SHOWN, TURNS, given_in, problems_file, read_upload
+from everest.store.unit_of_work import Database, UnitOfWork
 
 router = APIRouter(route_class=GuardedRoute)
 
@@ -67,17 +67,9 @@ def correct(request: Request, shadow_id: int) -> Response:
             doc = _correctable(request, tx, shadow_id)
             if not given["reason"]:
                 return _page(request, tx, doc, given, why="reason")
-        header = {name: given[name] or None for name in FIELDS}
-        header |= {"nomer_nota": doc["nomer_nota"], "transaksi_id": str(doc["transaksi_id"])}
-        problems: list[FileProblem] = []
         try:
             with TURNS.one():
-                found = read_upload(request, given, header, is_correction=True)
-                with database.transaction() as tx:
-                    wrong = domain_problems(tx, found.submission, drafts.authority_of(who), doc["transaksi_id"])
-            problems = [found.placed(one) for one in wrong]
-        except FileRefused as refused:
-            problems = list(refused.problems)
+                found, problems = _judged(request, database, doc, given)
         except FileUnreadable:
             with database.transaction() as tx:
                 return _page(request, tx, doc, given, why="unreadable")
@@ -85,10 +77,30 @@ def correct(request: Request, shadow_id: int) -> Response:
             with database.transaction() as tx:
                 return _page(request, tx, doc, given, why="crowd", status=503)
         with database.transaction() as tx:
-            if problems:
+            if found is None or problems:
                 return _page(request, tx, doc, given, problems)
             done = corrections.correct(tx, found.submission, who, given["reason"])
     return view.back(request, f"/documents/{shadow_id}", "corrected_rerun" if done.rerun_as else "corrected")
+
+
+@router.post("/documents/{shadow_id}/correct/problems.{form}")
+@needs(Permission.ACT)
+def problems(request: Request, shadow_id: int, form: downloads.Format) -> Response:
+    """The same form again, for everything that is wrong with it as a file. Stores nothing, whatever it holds."""
+    given = given_in(request, *FIELDS, "reason")
+    with closing(store.database(request)) as database:
+        with database.transaction() as tx:
+            doc = _correctable(request, tx, shadow_id)
+        try:
+            with TURNS.one():
+                _, found = _judged(request, database, doc, given)
+                return problems_file(request, found, form, doc["nomer_nota"])
+        except FileUnreadable:
+            with database.transaction() as tx:
+                return _page(request, tx, doc, given, why="unreadable")
+        except Crowd:
+            with database.transaction() as tx:
+                return _page(request, tx, doc, given, why="crowd", status=503)
 
 
 @router.post("/documents/{shadow_id}/authorise")
@@ -100,6 +112,23 @@ def authorise(request: Request, shadow_id: int) -> Response:
         doc = visible(tx, person(request), shadow_id)
         corrections.authorise(tx, doc["transaksi_id"], shadow_id, person(request).name, seen)
     return view.back(request, f"/documents/{shadow_id}", "authorised")
+
+
+def _judged(
+    request: Request, database: Database, doc: dict[str, Any], given: dict[str, str]
+) -> tuple[FileDocument | None, list[FileProblem]]:
+    """The lines that were sent (None: they can't be made out) and everything that is wrong with them. Raises
+    FileUnreadable."""
+    header = {name: given[name] or None for name in FIELDS}
+    header |= {"nomer_nota": doc["nomer_nota"], "transaksi_id": str(doc["transaksi_id"])}
+    try:
+        found = read_upload(request, given, header, is_correction=True)
+    except FileRefused as refused:
+        return None, list(refused.problems)
+    with database.transaction() as tx:
+        authority = drafts.authority_of(person(request).name)
+        wrong = domain_problems(tx, found.submission, authority, doc["transaksi_id"])
+    return found, [found.placed(one) for one in wrong]
 
 
 def _correctable(request: Request, tx: UnitOfWork, shadow_id: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 
+from everest.intake.cells import FileProblem
 from everest.pages import telling, words
 from everest.pages.words import Language
 from everest.reports.shape import Column, Filters, Kind, Report, ReportDefinition, Row, wib_of_utc
@@ -75,6 +76,26 @@ def problems(found: Iterable[Mapping[str, Any]], language: Language) -> Report:
         _column("pesan", "document.what", Kind.TEXT),
     )
     told = ((_number(one.get("baris")), _text(one.get("kolom")), telling.plain(language, one)) for one in found)
+    return _report("problems", "document.what", columns, told)
+
+
+def file_problems(found: Iterable[FileProblem], language: Language) -> Report:
+    """Everything that is wrong with what was sent on a form, with its place in the file."""
+    columns = (
+        _column("baris", "document.line", Kind.INTEGER),
+        _column("baris_berkas", "submit.file_line", Kind.INTEGER),
+        _column("kolom", "document.column", Kind.CODE),
+        _column("pesan", "document.what", Kind.TEXT),
+    )
+    told = (
+        (
+            one.baris,
+            one.file_line,
+            one.kolom,
+            telling.plain(language, words.said_of(one.pesan) or {"message": one.pesan}),
+        )
+        for one in found
+    )
     return _report("problems", "document.what", columns, told)
 
 

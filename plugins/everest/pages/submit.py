@@ -22,7 +22,8 @@ from everest.pages.access import Permission
 from everest.pages.documents import QUERIES as DOCUMENTS
 from everest.pages.guard import GuardedRoute, needs, person
 from everest.pages.turns import Crowd
-from everest.pages.uploads import DECIMALS, PROBLEMS_SHOWN, TURNS, given_in, read_upload
+from everest.pages.uploads import DECIMALS, PROBLEMS_SHOWN, TURNS, given_in, problems_file, read_upload
+from everest.store.unit_of_work import Database
 
 router = APIRouter(route_class=GuardedRoute)
 
@@ -52,19 +53,44 @@ def submit(request: Request) -> Response:
     with closing(store.database(request)) as database:
         try:
             with TURNS.one():
-                found = _read(request, given)
-                with database.transaction() as tx:
-                    problems = domain_problems(tx, found.submission, drafts.authority_of(who))
+                found, problems = _judged(request, database, given)
         except Crowd:
             return _page(request, given, why="crowd", status=503)
-        except FileRefused as refused:
-            return _page(request, given, list(refused.problems))
         except FileUnreadable:
             return _page(request, given, why="unreadable")
-        if problems:
-            return _page(request, given, [found.placed(one) for one in problems])
+        if found is None or problems:
+            return _page(request, given, problems)
         transaksi_id = drafts.keep(database.transaction, found.submission, who)
     return view.back(request, "/drafts", "kept", new=transaksi_id)
+
+
+@router.post("/submit/problems.{form}")
+@needs(Permission.SUBMIT)
+def problems(request: Request, form: downloads.Format) -> Response:
+    """The same form again, for everything that is wrong with it as a file. Stores nothing, whatever it holds."""
+    given = given_in(request, *FIELDS, "submit_token")
+    with closing(store.database(request)) as database:
+        try:
+            with TURNS.one():
+                _, found = _judged(request, database, given)
+                return problems_file(request, found, form, given["nomer_nota"])
+        except Crowd:
+            return _page(request, given, why="crowd", status=503)
+        except FileUnreadable:
+            return _page(request, given, why="unreadable")
+
+
+def _judged(
+    request: Request, database: Database, given: dict[str, str]
+) -> tuple[FileDocument | None, list[FileProblem]]:
+    """What was sent (None: it can't be made out) and everything that is wrong with it. Raises FileUnreadable."""
+    try:
+        found = _read(request, given)
+    except FileRefused as refused:
+        return None, list(refused.problems)
+    with database.transaction() as tx:
+        wrong = domain_problems(tx, found.submission, drafts.authority_of(person(request).name))
+    return found, [found.placed(one) for one in wrong]
 
 
 def _read(request: Request, given: dict[str, str]) -> FileDocument:

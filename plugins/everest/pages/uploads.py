@@ -13,14 +13,18 @@ from typing import Any
 
 from fastapi import Request
 from starlette.datastructures import UploadFile
+from starlette.responses import Response
 
+from everest.intake.cells import FileProblem
 from everest.intake.files import FORMATS, FileDocument, Reading, read_file
+from everest.pages import downloads, lists, view
 from everest.pages.guard import form
 from everest.pages.turns import Turns
 
 DECIMALS = ("id", "en")
 SUFFIXES = tuple(FORMATS)
 PROBLEMS_SHOWN = 500
+"""On the page; the others are in a file."""
 PIECE = 1024 * 1024
 TURNS = Turns(at_once=2, wait_s=30)
 """Of reading an upload and judging it."""
@@ -49,3 +53,9 @@ def read_upload(
             file.write(given["pasted"].encode("utf-8", "surrogatepass"))
         file.flush()
         return read_file(Path(file.name), Reading(header, None, decimal, is_correction=is_correction))
+
+
+def problems_file(request: Request, found: list[FileProblem], as_form: downloads.Format, name: str) -> Response:
+    """All of them, in the reader's language."""
+    language = view.language_of(request)
+    return downloads.as_file(lists.file_problems(found, language), as_form, language, f"problems-{name}")

@@ -14,6 +14,7 @@ from fastapi import Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Match
 
 from everest.pages import formats, telling, tokens, words
 from everest.pages.access import Permission, Person
@@ -52,7 +53,7 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> R
         """This page with other query parameters; None takes one away. An empty one stays: it may mean everything."""
         query = {name: value for name, value in request.query_params.items() if name not in (NOTICE, "lang")}
         kept = {name: value for name, value in {**query, **changes}.items() if value is not None}
-        return url(quote(request.url.path.removeprefix(base))) + ("?" + urlencode(kept) if kept else "")
+        return url(quote(_page_of(request))) + ("?" + urlencode(kept) if kept else "")
 
     units = {name: t(f"unit.{name}") for name in ("second", "minute", "hour", "day")}
     settings = request.app.state.settings
@@ -171,6 +172,18 @@ def close_doors(answer: Response, styles: str = "'self'") -> Response:
     answer.headers["X-Frame-Options"] = "SAMEORIGIN"
     answer.headers.setdefault("Cache-Control", "no-store")
     return answer
+
+
+def _page_of(request: Request) -> str:
+    """The page that is shown: of the answer to a form, the one that has it, as its own address opens nothing."""
+    base = base_of(request)
+    path = request.url.path.removeprefix(base)
+    while request.method not in ("GET", "HEAD") and path != "/":
+        scope = {**request.scope, "method": "GET", "path": base + path}
+        if any(route.matches(scope)[0] is Match.FULL for route in request.app.routes):
+            break
+        path = path.rsplit("/", 1)[0] or "/"
+    return path
 
 
 def _notice(request: Request, language: Language) -> str | None:

@@ -208,6 +208,8 @@ async function refresh() {
   window.setTimeout(refresh, wait);
 }
 
+let judged = null; // what the problems on the page are those of; its file field stands empty again
+
 // A form in the background: what was typed or chosen stays where it is until the server has taken it, whether the login
 // has ended, the network is away or somebody was quicker. A file shows how far it is. Without a script all forms work too.
 function send(event) {
@@ -223,14 +225,24 @@ function send(event) {
     hideProgress();
     tellIn(form, sentences);
   };
-  request.addEventListener("load", () => {
+  const asked = button && button.dataset.file; // an answer that is a file, not a page
+  const fields = (asked && judged) || new FormData(form, button);
+  if (asked) request.responseType = "blob";
+  request.addEventListener("load", async () => {
+    if (asked && request.status === 200) {
+      forgetSent();
+      hideProgress();
+      return keepFile(request.response, nameIn(request) || asked);
+    }
     if (request.responseURL !== action) return location.assign(request.responseURL); // it went well; there it stands
     // Who is refused gets a page with its style in it, which the policy of this one would stop.
-    const answer = new DOMParser().parseFromString(request.responseText.replace(/<style>[^]*?<\/style>/, ""), "text/html");
+    const page = asked ? await request.response.text() : request.responseText;
+    const answer = new DOMParser().parseFromString(page.replace(/<style>[^]*?<\/style>/, ""), "text/html");
     const main = answer.getElementById("main");
     const refusal = answer.querySelector("[data-refusal]");
     if (!main) return unsent(textOf("unsent"));
     if (refusal) return unsent(...wordsOf(refusal), textOf(request.status === 401 ? "loggedOut" : "kept"));
+    judged = fields;
     document.title = answer.title;
     const shown = document.getElementById("main");
     shown.replaceChildren(...main.childNodes);
@@ -240,7 +252,20 @@ function send(event) {
   request.addEventListener("error", () => unsent(textOf("unsent")));
   tellIn(form, []);
   request.open("POST", action);
-  request.send(new FormData(form, button));
+  request.send(fields);
+}
+
+function nameIn(answer) {
+  const [, name] = /filename="([^"]+)"/.exec(answer.getResponseHeader("Content-Disposition") || "") || [];
+  return name;
+}
+
+function keepFile(content, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(content);
+  link.download = name;
+  link.click();
+  window.setTimeout(() => URL.revokeObjectURL(link.href), REFRESH_WHEN_AWAY_MS);
 }
 
 function textOf(name) {
