@@ -113,7 +113,16 @@ def free_base() -> int:
 
 
 def _holder(port: int) -> str:
-    """' by NAME (pid N)' when /proc lets us see it; the listening socket's inode leads to the process."""
+    """' by NAME (pid N)' when /proc lets us see it: whoever listens, else whose connection begins at this port."""
+    if program := _program(port, listening=True):
+        return f" by {program}"
+    if program := _program(port, listening=False):
+        return f" by a connection of {program}; the system hands out ports from 32768 up to those, so choose lower ones"
+    return ""
+
+
+def _program(port: int, listening: bool) -> str | None:
+    """The socket's inode leads to its process."""
     wanted = f"{port:04X}"
     inodes = set()
     for table in ("tcp", "tcp6"):
@@ -122,13 +131,13 @@ def _holder(port: int) -> str:
         except OSError:
             continue
         for columns in map(str.split, rows):
-            if columns[3] == "0A" and columns[1].rsplit(":", 1)[1] == wanted:
+            if (columns[3] == "0A") == listening and columns[1].rsplit(":", 1)[1] == wanted:
                 inodes.add(f"socket:[{columns[9]}]")
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             if any(os.readlink(link) in inodes for link in (folder / "fd").iterdir()):
                 name = (folder / "comm").read_text(encoding="utf-8", errors="replace").strip()
-                return f" by {name} (pid {folder.name})"
+                return f"{name} (pid {folder.name})"
         except OSError:
             continue
-    return ""
+    return None

@@ -65,6 +65,13 @@ def test_a_taken_port_is_named_with_its_holder_and_the_variable_that_moves_it(li
     assert "EVEREST_PORT_AMQP" in str(raised.value)
 
 
+def test_a_port_from_which_somebody_is_connected_elsewhere_is_told_as_that(listener: socket.socket) -> None:
+    with socket.create_connection(listener.getsockname()) as client:
+        ports = replace(Ports.choose({}), amqp=client.getsockname()[1])
+        with pytest.raises(StackError, match=rf"taken by a connection of .* \(pid {os.getpid()}\); .*lower ones"):
+            require_free(ports, ["amqp"])
+
+
 def test_the_block_that_is_proposed_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stack.ports.is_free", lambda port: port != 31072)
     with pytest.raises(StackError, match="EVEREST_PORT_BASE=32000"):
