@@ -169,8 +169,10 @@ def settle(
 
 
 def replay(box: Box, letters: list[Letter], database: Database, actor: str, reason: str | None) -> list[Done]:
-    """Runs the job of each FAILED letter again; the letter goes when the rerun is committed."""
-    return [_replay(box, letter, database, actor, reason) for letter in letters]
+    """Runs the job of each FAILED letter again; the letter goes when the rerun is committed. Further letters of the same
+    job stay until it has ended."""
+    again: set[int] = set()
+    return [_replay(box, letter, database, actor, reason, again) for letter in letters]
 
 
 def drop(box: Box, letters: list[Letter], database: Database, actor: str, reason: str) -> list[Done]:
@@ -178,7 +180,8 @@ def drop(box: Box, letters: list[Letter], database: Database, actor: str, reason
     return [_drop(box, letter, database, actor, reason) for letter in letters]
 
 
-def _replay(box: Box, letter: Letter, database: Database, actor: str, reason: str | None) -> Done:
+def _replay(box: Box, letter: Letter, database: Database, actor: str, reason: str | None, again: set[int]) -> Done:
+    """again: the jobs that were run again by letters before this one."""
     if letter.standing is Standing.BROKEN:
         return Done(letter, False, f"cannot be replayed: {letter.reason}. Drop it, or have its sender send it anew")
     with database.transaction() as conn:
@@ -187,12 +190,15 @@ def _replay(box: Box, letter: Letter, database: Database, actor: str, reason: st
         if row.is_final:
             box.take(letter)
             return Done(letter, True, f"already {row.worker_status}: nothing to run, letter taken out")
+        if row.id in again:
+            return Done(letter, True, "runs again by another of its letters; this one stays until it has ended")
         if row.meant_status != "FAILED":
             return Done(letter, False, f"is being run ({row.worker_status}); the letter stays until it has ended")
         try:
             run_id = by_hand.rerun(conn, row.id, actor, reason)
         except RerunRefused as refusal:
             return Done(letter, False, refusal.message)
+    again.add(row.id)
     box.take(letter)  # only now: the rerun is committed
     return Done(letter, True, f"runs again as {run_id}")
 

@@ -122,6 +122,20 @@ def test_replay_runs_the_document_again_and_takes_its_letter(
     assert [json.loads(body)["shadow_id"] for _, body in vhost.read(DLQ)] == [other]
 
 
+def test_a_document_with_two_letters_is_run_again_once_and_that_is_all_it_takes(
+    vhost: Vhost, rows: Rows, command: Command, letter: Callable[..., int]
+) -> None:
+    failed = letter(8025)
+    vhost.publish(rows.body(failed), exchange="everest.jobs.dlx")
+
+    code, output = command("replay", "SO-8025")
+
+    assert code == 0 and output.count("runs again") == 2
+    assert (rows.get(failed)["n"], len(rows.outbox()), vhost.depth(DLQ)) == (2, 1, 1)
+    code, output = command("replay", "SO-8025")
+    assert code != 0 and "is being run (PENDING)" in output, "nobody ran it again in this call"
+
+
 def test_h32_replay_of_everything_says_what_it_could_not_do(
     vhost: Vhost, rows: Rows, command: Command, letter: Callable[..., int]
 ) -> None:
@@ -136,7 +150,7 @@ def test_h32_replay_of_everything_says_what_it_could_not_do(
     assert code == 1
     assert "already COMPLETED" in output
     assert "cannot be replayed: not JSON" in output
-    assert "is being run (PENDING)" in output
+    assert "runs again by another of its letters; this one stays" in output
     assert rows.get(failed)["n"] == 2
     assert rows.get(done)["n"] == 1
     assert len(rows.outbox()) == 1
