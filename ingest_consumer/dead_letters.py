@@ -169,8 +169,8 @@ def settle(
 
 
 def replay(box: Box, letters: list[Letter], database: Database, actor: str, reason: str | None) -> list[Done]:
-    """Runs the job of each FAILED letter again; the letter goes when the rerun is committed. Further letters of the same
-    job stay until it has ended."""
+    """Runs the job of each FAILED letter again; the letter goes when the rerun is committed. Further letters of
+    the same job stay until it has ended."""
     again: set[int] = set()
     return [_replay(box, letter, database, actor, reason, again) for letter in letters]
 
