@@ -114,6 +114,30 @@ AUDIT_AGE = _looked_up(
 )
 
 ALL = tuple(value for value in list(globals().values()) if isinstance(value, Metric))
+LABEL_VALUES: Mapping[str, tuple[str, ...]] = {
+    "stage": ("submit_to_publish", "publish_to_processing", "processing_to_end"),
+    "outcome": ("acked", "dead_lettered", "postponed", "handed_over", "put_back"),
+    "standing": ("failed", "broken", "at_work"),
+    "cause": ("database", "broker", "topology", "blocked", "airflow", "bug"),
+    "action": (
+        "began-again",
+        "sent-again",
+        "dead-lettered",
+        "linked",
+        "parked",
+        "woke",
+        "respelled",
+        "compensated",
+        "clock-set-right",
+        "failed-499",
+        "failed-503",
+        "failed-504",
+    ),
+    "kind": ("document", "workflow"),
+    "worker_status": ("PENDING", "PROCESSING", "WAITING", "FAILED", "COMPLETED", "CANCELLED"),
+    "name": EVERY,
+}
+"""Of the labels whose values are known beforehand. An alert that waits for another value would never fire."""
 Values = Mapping[tuple[str, ...], float]
 """Of a looked-up metric: its values by labels; () without labels."""
 

@@ -57,11 +57,12 @@ def missing_packages(build: bool) -> list[str]:
         "mariadb-server": bool(machine.program("mariadbd") and machine.program("mariadb-install-db")),
         "rabbitmq-server": machine.rabbitmq_server() is not None,
         "postgresql": machine.postgresql_bin() is not None,
-        # Of the tests: docker/compose.yaml is read (no container is started), the pages are seen in a real browser, and
-        # clocks jump.
+        # Of the tests: docker/compose.yaml is read (no container is started), the pages are seen in a real browser,
+        # clocks jump, and the alerts are played through (no Prometheus is started).
         "docker-compose": _has_compose(),
         "chromium": bool(machine.program("chromium") or machine.program("chromium-browser")),
         "libfaketime": machine.fake_clock() is not None,
+        "prometheus": machine.program("promtool") is not None,
     }
     if build:
         needs |= {

@@ -33,7 +33,7 @@ def test_packages_whose_programs_are_missing_are_named_once(monkeypatch: pytest.
     monkeypatch.setattr(machine, "postgresql_bin", lambda: None)
     monkeypatch.setattr(machine, "fake_clock", lambda: None)
     servers = ["mariadb-server", "rabbitmq-server", "postgresql"]
-    of_the_tests = ["docker-compose", "chromium", "libfaketime"]
+    of_the_tests = ["docker-compose", "chromium", "libfaketime", "prometheus"]
     assert install.missing_packages(build=False) == servers + of_the_tests
     assert {"gcc", "pkg-config", "libmariadb-dev"} <= set(install.missing_packages(build=True))
 
