@@ -13,6 +13,7 @@ import pytest
 
 from ingest_consumer import logs, shadow
 from tests.fake_airflow import FakeAirflow
+from tests.integration.ingest_consumer.handling import announce
 from tests.ports import free_port
 from tests.queue_rig import Rows, Vhost, until
 
@@ -41,16 +42,17 @@ class Told:
         return [json.loads(line) for line in output.splitlines()]
 
 
+def telling(process: Callable[..., subprocess.Popen[str]], command: str, name: str, **settings: str) -> Told:
+    port = free_port()
+    env = {f"EVEREST_METRICS_PORT_{name}": str(port), "EVEREST_LOG_FORMAT": "json", "EVEREST_WORKERS": "1"}
+    env |= {"EVEREST_CHECK_EVERY_S": "1", "EVEREST_DAG_WAIT_S": "0"}
+    return Told(process(command, **(env | settings)), port)
+
+
 @pytest.fixture
 def pair(process: Callable[..., subprocess.Popen[str]]) -> tuple[Told, Told]:
     """(relay, consumer)."""
-    made = []
-    for command, name in (("relay", "RELAY"), ("consume", "CONSUMER")):
-        port = free_port()
-        env = {f"EVEREST_METRICS_PORT_{name}": str(port), "EVEREST_LOG_FORMAT": "json", "EVEREST_WORKERS": "1"}
-        env |= {"EVEREST_CHECK_EVERY_S": "1", "EVEREST_DAG_WAIT_S": "0"}
-        made.append(Told(process(command, **env), port))
-    return made[0], made[1]
+    return telling(process, "relay", "RELAY"), telling(process, "consume", "CONSUMER")
 
 
 def sent(rows: Rows, transaksi_id: int) -> int:
@@ -109,3 +111,38 @@ def test_what_is_in_the_way_is_counted_by_cause_and_makes_it_not_ready(
     until(lambda: vhost.cut_connections("everest worker") > 0, "the connection cut")
     until(lambda: (consumer.value('everest_retries_total{cause="broker"}') or 0) >= 1, "the retry")
     until(lambda: (answer := consumer.get("/readyz")) is not None and answer.status_code == 200, "ready again")
+
+
+def test_what_the_broker_does_not_take_and_letters_that_are_settled_are_counted(
+    process: Callable[..., subprocess.Popen[str]], rows: Rows, vhost: Vhost
+) -> None:
+    vhost.declare()
+    done = rows.ours(43, worker_status="COMPLETED")
+    vhost.publish(rows.body(done), exchange="everest.jobs.dlx")
+    announce(rows, 44, routing_key="job.nobody")
+    relay = telling(process, "relay", "RELAY")
+    until(lambda: (relay.value("everest_relay_refused_total") or 0) >= 1, "the refusal")
+    until(lambda: relay.value("everest_relay_settled_total") == 1, "the letter taken out")
+
+
+def test_a_delivery_that_is_postponed_handed_over_or_left_is_counted_as_that(
+    process: Callable[..., subprocess.Popen[str]], rows: Rows, airflow: FakeAirflow, vhost: Vhost
+) -> None:
+    vhost.declare()
+    consumer = telling(
+        process, "consume", "CONSUMER", EVEREST_WORKERS="2", EVEREST_FOREIGN_JOBS="leave", EVEREST_HOLD_LIMIT_S="1"
+    )
+
+    def ended(how: str) -> float:
+        return consumer.value(f'everest_consumer_deliveries_total{{outcome="{how}"}}') or 0
+
+    until(lambda: consumer.value("everest_consumer_workers") == 2, "both workers")
+    vhost.publish(rows.body(rows.ours(45)))
+    until(lambda: ended("handed_over") == 1, "handed over to the reconciler")
+    vhost.publish(rows.body(foreign := rows.foreign(46)))
+    until(lambda: ended("put_back") >= 1, "left to the older worker")
+    rows.end(foreign, "COMPLETED")
+    airflow.dags["opname_posting"] = {"is_paused": True}
+    vhost.publish(rows.body(rows.ours(47)))
+    until(lambda: ended("postponed") == 1, "postponed")
+    assert ended("dead_lettered") == 0

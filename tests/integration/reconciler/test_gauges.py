@@ -14,6 +14,8 @@ from everest.errors import DocumentRefused
 from everest.reconciler import gauges
 from everest.reconciler.gauges import Gauges
 from everest.settings import Settings
+from everest.workflow import runner
+from everest.workflow.builder import workflow
 from ingest_consumer import metrics
 from ingest_consumer.metrics import Metric
 from ingest_consumer.vitals import ACTIVE, Vitals
@@ -184,6 +186,21 @@ def test_tries_of_steps_are_counted_once_by_class_from_the_first_look_on(world: 
     assert "OSError" not in text(vitals)
 
 
+def test_a_real_failed_try_of_a_step_is_counted_and_one_that_is_the_last_is_not(world: World, vitals: Vitals) -> None:
+    def breaks(state: dict[str, Any], step: Any) -> dict[str, Any]:
+        raise ConnectionResetError
+
+    fragile = workflow("fragile").then(breaks, name="a").idempotency_key("{key}").build()
+    ticket = world.claimed(world.sent_of(fragile, key="k"))
+    looks = Gauges(world.database, Settings(), vitals)
+    looks.look()
+    for is_last in (False, True):
+        with pytest.raises(ConnectionResetError):
+            runner.run_step(fragile, ticket, "a", world.database.transaction, is_last_try=is_last)
+    looks.look()
+    assert 'everest_step_retries_total{error="ConnectionResetError"} 1.0' in text(vitals)
+
+
 def test_on_standby_and_without_a_database_there_are_no_numbers_instead_of_old_ones(
     world: World, vitals: Vitals
 ) -> None:
@@ -216,6 +233,8 @@ def test_the_process_tells_its_repairs_and_the_rows(world: World) -> None:
         return words in answer.text
 
     until(lambda: told('everest_reconciler_repairs_total{action="began-again"} 1.0'), "the repair")
+    until(lambda: told("everest_reconciler_round_seconds_count"), "the length of a round")
+    assert not told("everest_reconciler_round_seconds_count 0.0")
     until(lambda: told('everest_jobs{kind="workflow",worker_status="'), "the rows")
     assert httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=10, trust_env=False).json()["state"] == "active"
     process.terminate()

@@ -17,7 +17,9 @@ from everest.reconciler import rows
 from everest.settings import Settings
 from everest.store import database as store
 from everest.store.unit_of_work import Database, UnitOfWork
+from ingest_consumer import metrics
 from ingest_consumer.airflow_api import AirflowApi, DagRun
+from ingest_consumer.vitals import Vitals
 from tests import builders, fake_airflow
 from tests.integration.reconciler.world import LONG_AGO, World
 
@@ -230,8 +232,12 @@ def test_a_row_that_cannot_be_repaired_holds_up_no_other(world: World, caplog: p
     world.execute('UPDATE workflow_runs SET state = \'{"$decimal": "not a number"}\'')
     sound = world.at_work("failed", key="sound")
 
-    assert world.reconciler().round() == 1
+    vitals = Vitals(metrics.RECONCILER)
+    vitals.meter.switch_on(metrics.RECONCILER)
+
+    assert world.reconciler(vitals=vitals).round() == 1
     assert [world.status(ticket.shadow_id) for ticket in (broken, sound)] == ["PROCESSING", "PENDING"]
+    assert "\neverest_reconciler_cannot_repair_total 1.0\n" in vitals.meter.render().decode()
     assert "cannot repair" in caplog.text
     assert f"shadow_id={broken.shadow_id}" in caplog.text
 

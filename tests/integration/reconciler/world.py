@@ -23,6 +23,7 @@ from everest.workflow.engine import Ticket
 from ingest_consumer import shadow as jobs
 from ingest_consumer.addresses import Login
 from ingest_consumer.airflow_api import AirflowApi
+from ingest_consumer.vitals import Vitals
 from tests import builders, fake_airflow, fake_management
 
 
@@ -95,14 +96,18 @@ class World:
             limits=Limits(),
         )
 
-    def reconciler(self, settings: ReconcilerSettings | None = None, database: Any = None) -> Reconciler:
+    def reconciler(
+        self, settings: ReconcilerSettings | None = None, database: Any = None, vitals: Vitals | None = None
+    ) -> Reconciler:
         settings = settings or self.settings
         login = settings.airflow
         airflow = AirflowApi(login.url, login.user, login.password, settings.http_timeout)
         management = settings.management and Management(settings.management, settings.vhost, settings.http_timeout)
         database = database or bootstrap.database(self.url, settings.site)
         self._closing += [database, airflow] + ([management] if management else [])
-        return Reconciler(settings, database, airflow, management or None, self.deployed, self.definitions)
+        return Reconciler(
+            settings, database, airflow, management or None, self.deployed, self.definitions, vitals=vitals
+        )
 
     def deployed(self, *which: str) -> Definition | None:
         return deployment.among([*self.definitions.values(), *self.older], *which)
