@@ -19,8 +19,8 @@ from stack.layout import Layout, StackError
 
 PYTHON_OF_OURS = ("plugins", "ingest_consumer", "stack", "config", "dags", "demo")
 # Pins with their hashes, measurements and pictures: long random-looking words, and not written by hand.
-NOT_SCANNED = ("requirements.txt", "requirements-dev.txt")
-NOT_SCANNED_ENDS = (".json", ".svg", ".png", ".xlsx")
+NOT_SCANNED = ("requirements.txt", "requirements-dev.txt", "bench/results/")
+NOT_SCANNED_ENDS = (".svg", ".png", ".xlsx")
 PASSWORDS_INVENTED = ("tests/", "bench/")
 # The word itself where a URL is explained, the name of a method, the file where a secret is, the class that reads it.
 NO_SECRETS = r"^(password|scram-sha-256|cat /run/secrets/\w+|airflow\.secrets\.[\w.]+)$"
@@ -60,7 +60,7 @@ def _compose(layout: Layout) -> str | None:
 def _secrets(layout: Layout) -> str | None:
     """In tests and benchmarks passwords and tokens are inventions: there only what is shaped like a real key counts."""
     listed = _run(layout, ["git", "ls-files", "-co", "--exclude-standard"]).stdout.splitlines()
-    files = [name for name in listed if name not in NOT_SCANNED and not name.endswith(NOT_SCANNED_ENDS)]
+    files = [name for name in listed if not name.startswith(NOT_SCANNED) and not name.endswith(NOT_SCANNED_ENDS)]
     marks = {
         name: hashlib.sha256((layout.root / name).read_bytes()).hexdigest()
         for name in files
