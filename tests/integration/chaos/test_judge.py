@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from hashlib import sha256
 from typing import Any, cast
@@ -263,3 +263,24 @@ def test_a_nota_that_was_stored_twice_is_posted_once_and_refused_once(world: Wor
 
     _do(world, "UPDATE rabbit_publish_shadow SET error_code = 500 WHERE id = %s", twin)
     assert any("posted: True" in one for one in _found(world))
+
+
+def test_only_what_our_own_intake_stamped_by_a_clock_that_was_ahead_may_come_from_the_future(world: World) -> None:
+    good = world.sent[0]
+    good.submission = world.submission(good.paper)
+    for table in ("posting_sets", "jurnal", "kartu_stok"):
+        _do(world, f"DELETE FROM {table} WHERE nomer_nota = %s", GOOD)
+    change = "worker_status = 'FAILED', error_code = 422, error = 'masa depan', dead_lettered_at = '2026-01-01'"
+    _row(GOOD, change)(world)
+    cast(Standing, world.live).letters.append(_letter(good.shadow_id, "failed"))
+    assert any(f"{GOOD} (job #{good.shadow_id}) is FAILED 422" in one for one in _found(world))
+
+    _do(world, "UPDATE so_headers_staging SET diotorisasi_at = %s WHERE nomer_nota = %s", _in_an_hour(), GOOD)
+    assert _found(world) == []
+
+    good.submission = None
+    assert any(f"{GOOD} (job #{good.shadow_id}) is FAILED 422" in one for one in _found(world))
+
+
+def _in_an_hour() -> datetime:
+    return datetime.now(UTC).replace(tzinfo=None) + timedelta(hours=1)
