@@ -138,7 +138,9 @@ def test_a_number_that_could_mean_something_else_is_refused_h26(text: str, local
 
 @pytest.mark.parametrize("text", ["1.000", "12.345", "-1.234", "999.999", " 100.000 "])
 def test_a_thousand_that_could_be_a_one_is_refused_until_the_decimal_sign_is_declared(text: str) -> None:
-    with pytest.raises(ValueError, match=r"koma \(--decimal id\) bila titik memisahkan ribuan, titik \(--decimal en\) bila") as refused:
+    with pytest.raises(
+        ValueError, match=r"koma \(--decimal id\) bila titik memisahkan ribuan, titik \(--decimal en\) bila"
+    ) as refused:
         parse_decimal(text, decimal=None, precision=18, scale=4)
 
     thousands, decimals = text.strip().replace(".", ""), text.strip().replace(".", ",")
