@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import TypeVar
 
 import httpx
-from playwright.sync_api import Frame, Page
+from playwright.sync_api import Error, Frame, Page
 
 from tests.acceptance.live import Live
 
+T = TypeVar("T")
+
 PATIENCE_MS = 60_000
+INTERRUPTED = ("interrupted by another navigation", "Execution context was destroyed")
 
 
 def token_of(live: Live, who: str) -> str:
@@ -76,8 +81,24 @@ def framed(page: Page, path: str) -> Frame:
     """A page of ours inside Airflow's, as people have it."""
     page.goto("/plugin/everest-documents")
     frame = ours(page)
-    frame.goto(f"/everest/{path}")
+    led(frame, path)
     return frame
+
+
+def led(frame: Frame, path: str) -> None:
+    """Leads the frame to another page of ours."""
+    steadily(lambda: frame.goto(f"/everest/{path}"))
+
+
+def steadily(do: Callable[[], T]) -> T:
+    """Airflow's own page may load its frame anew just then; what that interrupts is done again, twice at most."""
+    for _ in range(2):
+        try:
+            return do()
+        except Error as error:
+            if not any(words in error.message for words in INTERRUPTED):
+                raise
+    return do()
 
 
 def ours(page: Page) -> Frame:

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests import builders
-from tests.acceptance.browsing import PATIENCE_MS, framed, say
+from tests.acceptance.browsing import PATIENCE_MS, framed, led, say
 from tests.acceptance.counting import acts, count, refused
 from tests.acceptance.live import Live
 from tests.acceptance.surprising import surprising
@@ -65,24 +65,24 @@ def test_finance_reruns_approves_reverses_replays_and_drops(live: Live, open_as:
         frame = framed(page, f"documents/{rerun.shadow_id}")
         say(frame, "rerun", "sudah dihitung")
         frame.locator(".notice").wait_for()
-        frame.goto("/everest/approvals")
+        led(frame, "approvals")
         expect(frame.locator(f"#q{waiting.shadow_id}")).to_contain_text("BELI-77")
-        frame.goto(f"/everest/documents/{waiting.shadow_id}")
+        led(frame, f"documents/{waiting.shadow_id}")
         expect(frame.locator("#question")).to_contain_text("BELI-77")
         say(frame, f"approve{waiting.shadow_id}", "barang datang pagi")
         frame.locator(".notice").wait_for()
-        frame.goto(f"/everest/documents/{posted.shadow_id}")
+        led(frame, f"documents/{posted.shadow_id}")
         say(frame, "reverse", "salah gudang")
         frame.wait_for_url(re.compile("done=reversed"))
         reversal = int(re.findall(r"/documents/(\d+)", frame.url)[0])
-        frame.goto("/everest/dead-letters")
+        led(frame, "dead-letters")
         for document in (first, second):
             frame.locator(f"input[name=shadow_id][value='{document.shadow_id}']").check()
         frame.locator("#failed [name=reason]").fill("sudah dihitung")
         frame.locator("#failed button.primary").click()
         expect(frame.locator("td .badge.good")).to_have_count(2)
         expect(frame.locator("main")).to_contain_text(second.nomer_nota)
-        frame.goto("/everest/dead-letters")
+        led(frame, "dead-letters")
         frame.locator(f"input[name=shadow_id][value='{hopeless.shadow_id}']").check()
         frame.locator("#failed button.danger").click()
         expect(frame.locator("#failed .unsent")).to_contain_text("Alasan")  # it needs a reason, and the choice stays
@@ -90,10 +90,10 @@ def test_finance_reruns_approves_reverses_replays_and_drops(live: Live, open_as:
         frame.locator("#failed button.danger").click()
         expect(frame.locator("td .badge.good")).to_have_count(1)
         for shadow_id in (rerun.shadow_id, waiting.shadow_id, reversal):
-            frame.goto(f"/everest/documents/{shadow_id}")
+            led(frame, f"documents/{shadow_id}")
             expect(frame.locator("#state .badge.completed")).to_be_visible(timeout=PATIENCE_MS)
         expect(frame.locator("#summary")).to_contain_text(posted.nomer_nota)  # a reversal names what it reverses
-        frame.goto(f"/everest/documents/{posted.shadow_id}")
+        led(frame, f"documents/{posted.shadow_id}")
         expect(frame.locator("#summary")).to_contain_text(f"{posted.nomer_nota}-BALIK")
     for document in (first, second):
         assert live.wait_for(document.shadow_id, "COMPLETED", "FAILED")["worker_status"] == "COMPLETED"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Frame, expect
 
-from tests.acceptance.browsing import PATIENCE_MS, framed
+from tests.acceptance.browsing import PATIENCE_MS, framed, led
 from tests.acceptance.closings import begin, wait_at, workflow
 from tests.acceptance.counting import count
 from tests.acceptance.live import Live
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.acceptance
 def answer(live: Live, frame: Frame, run: str, step: str, button: str, reason: str) -> None:
     """Where a workflow of another module asks, as soon as it does."""
     wait_at(live, run, step)
-    frame.goto("/everest/approvals")
+    led(frame, "approvals")
     question = frame.locator("article", has=frame.locator(f"a[href$='/workflows/{run}']"))
     question.locator("[name=reason]").fill(reason)
     question.locator(f"button.{button}").click()
@@ -38,7 +38,7 @@ def test_finance_looks_ahead_rejects_a_document_and_decides_what_another_module_
     with open_as("warehouse") as page:
         frame = framed(page, f"documents?nota={own.nomer_nota}")
         expect(frame.locator("#rows")).to_contain_text(own.nomer_nota)
-        frame.goto(f"/everest/documents?nota={waiting.nomer_nota}")
+        led(frame, f"documents?nota={waiting.nomer_nota}")
         expect(frame.locator("main")).not_to_contain_text(f">{waiting.nomer_nota}<")
         expect(frame.locator(f"a[href$='/documents/{waiting.shadow_id}']")).to_have_count(0)
         for path in ("", "/preview", "/journal.csv"):
@@ -48,7 +48,7 @@ def test_finance_looks_ahead_rejects_a_document_and_decides_what_another_module_
     with open_as("finance") as page:
         frame = framed(page, "approvals")
         answer(live, frame, run, "warehouse_head_approves", "primary", "rak cocok")
-        frame.goto(f"/everest/documents/{waiting.shadow_id}")
+        led(frame, f"documents/{waiting.shadow_id}")
         frame.locator("#state a[href$='/preview']").click()
         expect(frame.locator("#outcome")).to_contain_text("Perlu keputusan")
         expect(frame.locator("#balance")).to_contain_text("Seimbang")
@@ -64,10 +64,10 @@ def test_finance_looks_ahead_rejects_a_document_and_decides_what_another_module_
         expect(frame.locator(".notice")).to_contain_text("Ditolak")
         answer(live, frame, run, "finance_approves", "primary", "angka cocok")
         answer(live, frame, run, "reviewer_decides", "danger", "kurang rinci")
-        frame.goto(f"/everest/documents/{waiting.shadow_id}")
+        led(frame, f"documents/{waiting.shadow_id}")
         expect(frame.locator("#state .badge.failed")).to_be_visible(timeout=PATIENCE_MS)
         expect(frame.locator("#state")).to_contain_text("rak B salah")
-        frame.goto(f"/everest/workflows/{run}")
+        led(frame, f"workflows/{run}")
         expect(frame.locator("#signals")).to_contain_text("tinjauan")
     assert live.shadow(waiting.shadow_id)["error_code"] == 403
     assert live.postings(waiting.nomer_nota) == []

@@ -21,7 +21,17 @@ from stack import manager
 from stack.layout import Layout
 from stack.programs import Stack
 from tests import builders
-from tests.acceptance.browsing import PATIENCE_MS, form_token, framed, log_in, log_out, opened, token_by, token_of
+from tests.acceptance.browsing import (
+    PATIENCE_MS,
+    form_token,
+    framed,
+    log_in,
+    log_out,
+    opened,
+    steadily,
+    token_by,
+    token_of,
+)
 from tests.acceptance.counting import DEAD_LETTER_QUEUE, QUEUE, refused
 from tests.acceptance.live import Live
 from tests.pages.eyes import PHONE, serious, too_wide
@@ -155,7 +165,7 @@ def test_each_page_fits_a_phone_in_airflows_frame_and_stays_in_the_language_that
             frame.locator(f"header nav a[href$='{PREFIX}{path}']").click()
             frame.wait_for_url(re.compile(rf"{PREFIX}{path}(\?|$)"))  # a report says which
             assert language.get_attribute("lang") == "en", path
-            assert (too_wide(frame), serious(frame)) == ([], []), path
+            assert steadily(lambda: (too_wide(frame), serious(frame))) == ([], []), path
         frame.locator(f"header nav a[href$='{PREFIX}/documents']").click()
         frame.locator("[name=nota]").fill("SO-")
         frame.locator("form.filters button[type=submit]").click()

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests import builders
-from tests.acceptance.browsing import PATIENCE_MS, form_token, opened
+from tests.acceptance.browsing import PATIENCE_MS, form_token, led, opened
 from tests.acceptance.counting import acts, count, refused
 from tests.acceptance.live import Live
 from tests.acceptance.surprising import surprising
@@ -64,7 +64,7 @@ def test_an_analyst_sees_everything_and_can_do_nothing(live: Live, open_as: Open
         frame = opened(page, "Dokumen")
         expect(frame.locator("#rows")).to_contain_text(failed.nomer_nota)
         for path in paths:
-            frame.goto(f"/everest/{path}")
+            led(frame, f"{path}")
             expect(frame.locator("h1")).to_be_visible()
             expect(frame.locator(ACTS)).to_have_count(0)
         for path in acting:
