@@ -81,13 +81,7 @@ def test_tab_goes_down_the_page_and_whatever_has_the_focus_shows_it(
     ):  # fmt: skip
         with open_as(who) as page:
             page.goto(path)
-            stops: list[dict[str, Any]] = []
-            for _ in range(MANY):
-                page.keyboard.press("Tab")
-                stop = page.evaluate(PLACE)
-                if stop is None:
-                    break
-                stops.append(stop)
+            stops = stops_of(page)
             names = [name for name, _ in groupby(stop["name"] for stop in stops)]  # a date has several places
             assert len(stops) > 10 and len(stops) < MANY, path
             assert len(names) == len(set(names)), path
@@ -112,13 +106,7 @@ def test_on_a_phone_too_whatever_has_the_focus_is_on_the_page(
     ):  # fmt: skip
         with open_as(who, viewport=PHONE) as page:
             page.goto(path)
-            stops: list[dict[str, Any]] = []
-            for _ in range(MANY):
-                page.keyboard.press("Tab")
-                stop = page.evaluate(PLACE)
-                if stop is None:
-                    break
-                stops.append(stop)
+            stops = stops_of(page)
             assert 5 < len(stops) < MANY, path
             assert [one["name"] for one in stops if not one["seen"]] == [], path
 
@@ -276,3 +264,15 @@ def test_a_document_is_approved_with_a_reason_without_a_mouse(
     assert tuple(said.values()) == ("finance", "rak dihitung ulang")
     assert builders.shadow(connection, document.shadow_id)["worker_status"] == "PENDING"
     assert builders.shadow(connection, other.shadow_id)["worker_status"] == "WAITING"
+
+
+def stops_of(page: Page) -> list[dict[str, Any]]:
+    """Where Tab leads, one place after the other, until it leaves the page; MANY at most."""
+    stops: list[dict[str, Any]] = []
+    for _ in range(MANY):
+        page.keyboard.press("Tab")
+        stop = page.evaluate(PLACE)
+        if stop is None:
+            break
+        stops.append(stop)
+    return stops

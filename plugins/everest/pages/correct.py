@@ -70,12 +70,8 @@ def correct(request: Request, shadow_id: int) -> Response:
         try:
             with TURNS.one():
                 found, problems = _judged(request, database, doc, given)
-        except FileUnreadable:
-            with database.transaction() as tx:
-                return _page(request, tx, doc, given, why="unreadable")
-        except Crowd:
-            with database.transaction() as tx:
-                return _page(request, tx, doc, given, why="crowd", status=503)
+        except (FileUnreadable, Crowd) as trouble:
+            return _unread(request, database, doc, given, trouble)
         with database.transaction() as tx:
             if found is None or problems:
                 return _page(request, tx, doc, given, problems)
@@ -95,12 +91,8 @@ def problems(request: Request, shadow_id: int, form: downloads.Format) -> Respon
             with TURNS.one():
                 _, found = _judged(request, database, doc, given)
                 return problems_file(request, found, form, doc["nomer_nota"])
-        except FileUnreadable:
-            with database.transaction() as tx:
-                return _page(request, tx, doc, given, why="unreadable")
-        except Crowd:
-            with database.transaction() as tx:
-                return _page(request, tx, doc, given, why="crowd", status=503)
+        except (FileUnreadable, Crowd) as trouble:
+            return _unread(request, database, doc, given, trouble)
 
 
 @router.post("/documents/{shadow_id}/authorise")
@@ -139,6 +131,15 @@ def _correctable(request: Request, tx: UnitOfWork, shadow_id: int) -> dict[str, 
     if doc["worker_status"] != "FAILED" or doc["posting_id"] is not None:
         raise HTTPException(409, "not_failed")
     return doc
+
+
+def _unread(
+    request: Request, database: Database, doc: dict[str, Any], given: dict[str, str], trouble: FileUnreadable | Crowd
+) -> Response:
+    with database.transaction() as tx:
+        if isinstance(trouble, Crowd):
+            return _page(request, tx, doc, given, why="crowd", status=503)
+        return _page(request, tx, doc, given, why="unreadable")
 
 
 def _page(
