@@ -63,7 +63,7 @@ def test_make_hands_over_what_its_command_line_says_and_nothing_that_the_shell_h
     def shown(*arguments: str) -> str:
         return subprocess.run(
             ["make", "--no-print-directory", "-f", "-", "shown", *arguments],
-            input=f"include {ROOT}/Makefile\nshown:\n\t@env\n",
+            input="include Makefile\nshown:\n\t@env\n",
             cwd=ROOT,
             env={"PATH": "/usr/bin:/bin", "WORKERS": "7"},
             capture_output=True,
