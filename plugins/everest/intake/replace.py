@@ -12,7 +12,7 @@ are right. A wrong nota is not corrected: drop the document and submit it under 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Any
 
 from everest.errors import Conflict, DocumentMissing, DocumentRefused, Problem
@@ -20,7 +20,7 @@ from everest.intake.lookup import answer_in, errors_in
 from everest.intake.submission import Authority, Submission
 from everest.intake.submit import audit, insert_lines, line_chunks, naive, row_zone, snapshot_ahead
 from everest.opname.count import OPNAME
-from everest.opname.document import LINE_COLUMNS, Header, input_hash, with_header_warehouse
+from everest.opname.document import LINE_COLUMNS, Header, input_hash, wib, with_header_warehouse
 from everest.opname.workflow import POST_OPNAME
 from everest.store import json_rows
 from everest.store.database import load_queries
@@ -178,7 +178,8 @@ def _old_hash(tx: UnitOfWork, header: Header) -> str | None:
 def _correct_header(
     tx: UnitOfWork, header: Header, submission: Submission, authority: Authority
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Columns before and after. Instants are written in the zone of the row, so that one row never holds two."""
+    """Columns before and after, as people read them. Instants are written in the zone of the row, so that one row never
+    holds two."""
     before = _QUERIES.header_as_written(tx.conn, header_id=header.header_id)
     zone = row_zone(before["zona_waktu"], tx.settings)
     given = {
@@ -194,4 +195,14 @@ def _correct_header(
         "diotorisasi_at": naive(tx.now, zone) if authority.authorised_by else None,
     }
     _QUERIES.correct_header(tx.conn, header_id=header.header_id, **after)
-    return {name: before[name] for name in after}, after
+    return {name: _told(before[name], zone) for name in after}, {name: _told(after[name], zone) for name in after}
+
+
+def _told(value: Any, zone: tzinfo) -> Any:
+    """What the audit trail keeps of a column: nobody who reads it knows the row's zone."""
+    if not isinstance(value, datetime):
+        return value
+    try:
+        return f"{wib(value.replace(tzinfo=zone)):%Y-%m-%d %H:%M:%S} WIB"
+    except OverflowError:  # another program's year 9999
+        return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -87,17 +88,20 @@ def test_a_correction_shows_which_lines_it_changed_and_which_problem_went_away(w
     assert places(third.gone) == [(3, "qty_fisik"), (3, "harga_pokok")]
 
 
-def test_a_correction_of_the_header_is_told_as_well(walker: Walker, connection: Any) -> None:
-    document = builders.document(connection, LINES, otorisasi_level=2)
+def test_a_correction_of_the_header_is_told_as_well_its_instants_in_wib(walker: Walker, connection: Any) -> None:
+    frozen = datetime(2026, 3, 9, 17, 30, tzinfo=UTC)
+    document = builders.document(connection, LINES, otorisasi_level=2, snapshot_at=frozen)
     walker.post(document.shadow_id)
     builders.warehouse(connection, "GD-B")
-    correct(walker, document, Line("A"), gudang_kode="GD-B")
+    correct(walker, document, Line("A"), gudang_kode="GD-B", snapshot_at=frozen + timedelta(hours=1))
     walker.post(document.shadow_id)
 
     (header,) = [change for change in told(walker, document.nomer_nota).attempts[1].changes or () if not change.baris]
 
     assert (header.before["gudang_kode"], header.after["gudang_kode"]) == ("GD-A", "GD-B")
     assert (header.before["otorisasi_level"], header.after["otorisasi_level"]) == ("2", "3")
+    assert header.before["snapshot_at"] == "2026-03-10 00:30:00 WIB"
+    assert header.after["snapshot_at"] == "2026-03-10 01:30:00 WIB"
 
 
 def test_a_correction_that_nobody_has_tried_yet_stands_apart(walker: Walker, connection: Any) -> None:
