@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rich.markup import escape
-from rich.table import Table
 
 from demo.follow import Followed, look
-from everest.cli.output import console, rupiah, styled
+from everest.cli.output import Table, console, rupiah, styled
 from everest.store.database import load_queries
 from everest.store.unit_of_work import Database
 

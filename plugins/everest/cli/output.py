@@ -15,7 +15,8 @@ from decimal import Decimal
 from typing import Any, TypeVar
 
 import click
-from rich.console import Console
+from rich import table as rich_table
+from rich.console import Console, ConsoleOptions, RenderResult
 
 from everest.opname.amounts import format_rupiah
 from everest.opname.document import WIB
@@ -24,6 +25,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 MAX_PROBLEMS_ON_SCREEN = 200
 """On a terminal; a pipe or a file gets all of them."""
+
+ANY_WIDTH = 1_000
+"""Characters of a table that goes to no terminal: nothing there is folded."""
 
 _JSON = "everest.json"
 
@@ -98,6 +102,28 @@ def console(stderr: bool = False) -> Console:
     """Wide enough for a table when nobody's terminal says how wide it is."""
     piped = not (sys.stderr if stderr else sys.stdout).isatty()
     return Console(stderr=stderr, width=160 if piped else None, highlight=False, soft_wrap=piped)
+
+
+class Table(rich_table.Table):
+    """On a terminal too narrow for the words of a row, each row is a block with a line for every value."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        whole = self.__rich_measure__(console, options.update_width(ANY_WIDTH))
+        if not self.show_header or whole.minimum <= options.max_width:
+            yield from super().__rich_console__(console, options)
+            return
+        if isinstance(self.title, str):
+            yield console.render_str(self.title, style="table.title")
+        columns = [(column.header, list(column.cells)) for column in self.columns]
+        for number, row in enumerate(self.rows):
+            block = rich_table.Table.grid(padding=(0, 1))
+            block.add_column(style="dim", overflow="fold", max_width=options.max_width // 2)
+            block.add_column(overflow="fold")
+            for heading, cells in columns:
+                if cells[number] != "":
+                    block.add_row(heading, cells[number], style=row.style)
+            yield ""
+            yield block
 
 
 def wib(instant: datetime | None) -> str:

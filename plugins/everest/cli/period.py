@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import click
-from rich.table import Table
 
 from everest import bootstrap, periods
 from everest.cli import output
@@ -55,7 +54,7 @@ def list_(as_json: bool) -> None:
     if as_json:
         output.print_json({"status": "success", "code": 200, "periods": [vars(month) for month in months]})
         return
-    table = Table("month", "status", "postings", "on their way", "FAILED")
+    table = output.Table("month", "status", "postings", "on their way", "FAILED")
     for month in months:
         counts = (month.postings, month.open_documents, month.failed_documents)
         table.add_row(month.periode, month.status, *(str(count) for count in counts))

@@ -6,7 +6,6 @@ from contextlib import closing
 
 import click
 from rich.markup import escape
-from rich.table import Table
 
 from everest import bootstrap
 from everest.cli import output
@@ -73,8 +72,8 @@ def _print(found: Preview, show_all: bool) -> None:
             console.print(f"and {len(found.stock_card) - shown} more stock-card rows; --all shows them")
 
 
-def _journal(found: Preview) -> Table:
-    table = Table(title="journal", title_justify="left")
+def _journal(found: Preview) -> output.Table:
+    table = output.Table(title="journal", title_justify="left")
     for title in ("no", "account", "name"):
         table.add_column(title)
     for title in ("debit", "credit"):
@@ -86,8 +85,8 @@ def _journal(found: Preview) -> Table:
     return table
 
 
-def _stock_card(found: Preview, shown: int) -> Table:
-    table = Table(title=f"stock card: {count(len(found.stock_card), 'row')}", title_justify="left")
+def _stock_card(found: Preview, shown: int) -> output.Table:
+    table = output.Table(title=f"stock card: {count(len(found.stock_card), 'row')}", title_justify="left")
     for title in ("item", "lot", "warehouse"):
         table.add_column(title)
     for title in ("in", "out", "cost", "value"):

@@ -14,7 +14,6 @@ from typing import Any, BinaryIO
 
 import click
 from rich.markup import escape
-from rich.table import Table
 
 from everest import bootstrap, reports
 from everest.cli import output
@@ -28,8 +27,6 @@ from ingest_consumer.plurals import count
 
 FORMATS = ("table", "csv", "xlsx", "json")
 DEFAULT_ROWS = 200
-PIPED_WIDTH = 1_000
-"""Characters of a table that goes to no terminal: nothing there is folded."""
 
 _MONTH = re.compile(r"([12][0-9]{3})-(0[1-9]|1[0-2])")
 
@@ -212,7 +209,7 @@ def _table(opened: Report, limit: int) -> None:
     common = _common(opened, cells)
     title = [escape(output.plain(" · ".join([opened.title, *map(" ".join, opened.described_filters())])))]
     title += [f"{opened.columns[place].heading}: {value}" for place, value in common.items() if value]
-    table = Table(title="\n".join(title), title_justify="left")
+    table = output.Table(title="\n".join(title), title_justify="left")
     shown = [place for place in range(len(opened.columns)) if place not in common]
     for place in shown:
         is_number = opened.columns[place].kind in NUMBERS
@@ -225,7 +222,7 @@ def _table(opened: Report, limit: int) -> None:
         table.add_row(first or "JUMLAH", *others, style="bold")
     console = output.console()
     if not console.is_terminal:
-        console.width = PIPED_WIDTH
+        console.width = output.ANY_WIDTH
     console.print(table)
     if not opened.row_count:
         click.echo("no rows", err=True)

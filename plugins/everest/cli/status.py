@@ -9,7 +9,6 @@ import click
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
 from everest import bootstrap
@@ -89,8 +88,8 @@ def _about(job: Job) -> list[RenderableType]:
     return [_table(job), *_problems(job)]
 
 
-def _table(job: Job) -> Table:
-    table = Table(
+def _table(job: Job) -> output.Table:
+    table = output.Table(
         show_header=False, title=f"{_safe(job.nomer_nota or 'job')} · job #{job.shadow_id}", title_justify="left"
     )
     table.add_column(style="dim")

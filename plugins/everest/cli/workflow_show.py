@@ -10,7 +10,6 @@ from typing import Any
 import click
 from rich.console import Group, RenderableType
 from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
 from everest.cli import output
@@ -33,8 +32,8 @@ def print_list(runs: Sequence[ListedRun], following: int | None) -> None:
     if not runs:
         click.echo("No such runs.")
         return
-    table = Table(title="workflows, newest first", title_justify="left")
-    for name in ("run", "workflow", "key", "status", "step", "waits for", "since", "dispatched"):
+    table = output.Table(title="workflows, newest first", title_justify="left")
+    for name in ("run", "workflow", "key", "status", "step", "waits for / reason", "since", "dispatched"):
         table.add_column(name, overflow="fold")
     for one in runs:
         waits = ", ".join(map(str, one.waits_for)) or (f"until {_wib(one.wakes_at)}" if one.wakes_at else "")
@@ -59,7 +58,7 @@ def print_run(view: RunView) -> None:
 
 
 def print_timeline(run_id: int, events: Sequence[Event], following: int | None) -> None:
-    table = Table(title=f"history of workflow {run_id}", title_justify="left")
+    table = output.Table(title=f"history of workflow {run_id}", title_justify="left")
     for name in ("line", "time", "event", "step", "visit", "try", "DAG run", "detail"):
         table.add_column(name, overflow="fold")
     for one in events:
@@ -73,7 +72,7 @@ def print_timeline(run_id: int, events: Sequence[Event], following: int | None) 
 
 
 def print_trace(run_id: int, steps: Sequence[TracedStep], following: int | None) -> None:
-    table = Table(title=f"steps of workflow {run_id}, as they began", title_justify="left", show_lines=True)
+    table = output.Table(title=f"steps of workflow {run_id}, as they began", title_justify="left", show_lines=True)
     for name in (
         "line",
         "step",
@@ -120,10 +119,10 @@ def _parts(view: RunView) -> Iterator[RenderableType]:
     yield Text(output.plain("\n".join(_next(view))))
 
 
-def _facts(view: RunView) -> Table:
+def _facts(view: RunView) -> output.Table:
     key = view.nomer_nota or view.idempotency_key
     title = f"workflow {view.id} · {_safe(view.workflow)}" + (f" · {_safe(key)}" if key else "")
-    table = Table(show_header=False, title=title, title_justify="left")
+    table = output.Table(show_header=False, title=title, title_justify="left")
     table.add_column(style="dim")
     table.add_column(overflow="fold")
     paused = f" (was {view.paused_status})" if view.paused_status else ""
@@ -194,8 +193,8 @@ def _wait(wait: Wait) -> Iterator[str]:
         yield f"only with {wait.correlation['key']} = {plain(wait.correlation['value'])}"
 
 
-def _mapping(title: str, values: dict[str, Any]) -> Table:
-    table = Table(show_header=False, title=title, title_justify="left")
+def _mapping(title: str, values: dict[str, Any]) -> output.Table:
+    table = output.Table(show_header=False, title=title, title_justify="left")
     table.add_column(style="dim")
     table.add_column(overflow="fold")
     for name, value in values.items():
@@ -203,9 +202,9 @@ def _mapping(title: str, values: dict[str, Any]) -> Table:
     return table
 
 
-def _children(view: RunView) -> Table:
+def _children(view: RunView) -> output.Table:
     totals = ", ".join(f"{number} {status}" for status, number in view.children_by_status.items())
-    table = Table(title=f"workflows it began: {totals}", title_justify="left")
+    table = output.Table(title=f"workflows it began: {totals}", title_justify="left")
     for name in ("run", "workflow", "status", "step", "began in"):
         table.add_column(name)
     for one in view.children[:MAX_CHILDREN]:
@@ -215,10 +214,11 @@ def _children(view: RunView) -> Table:
     return table
 
 
-def _compensations(view: RunView) -> Table:
+def _compensations(view: RunView) -> output.Table:
     done = sum(one["status"] == "done" for one in view.compensations)
     state = {None: "not asked for", "pending": "under way", "done": "done", "failed": "STUCK"}[view.compensation]
-    table = Table(title=f"undoing, newest first: {state}, {done} of {len(view.compensations)}", title_justify="left")
+    title = f"undoing, newest first: {state}, {done} of {len(view.compensations)}"
+    table = output.Table(title=title, title_justify="left")
     for name in ("step", "by", "status", "tries", "error"):
         table.add_column(name, overflow="fold")
     for one in view.compensations:
@@ -228,8 +228,8 @@ def _compensations(view: RunView) -> Table:
     return table
 
 
-def _dag_runs(view: RunView) -> Table:
-    table = Table(title="DAG runs in Airflow, newest first", title_justify="left")
+def _dag_runs(view: RunView) -> output.Table:
+    table = output.Table(title="DAG runs in Airflow, newest first", title_justify="left")
     for name in ("n", "DAG", "run id", "tries", "done", "failed", "last news"):
         table.add_column(name, overflow="fold")
     for one in view.dag_runs[:MAX_DAG_RUNS]:

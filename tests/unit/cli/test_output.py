@@ -1,0 +1,47 @@
+"""Tables on terminals of any width."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from everest.cli import output
+
+HEADINGS = ("Nomor nota", "Kode barang", "Selisih", "Nilai kurang")
+NOTA, VALUE = "SO-2026-08-0012-PANJANG", "1.234.567.890,00"
+
+
+def shown(width: int) -> str:
+    table = output.Table(title="Selisih per baris", title_justify="left")
+    for heading in HEADINGS:
+        table.add_column(heading, overflow="fold")
+    table.add_row(NOTA, "00123", "-5", VALUE)
+    table.add_row(NOTA, "BRG-B", "", "")
+    table.add_row("JUMLAH", "", "", VALUE, style="bold")
+    stream = StringIO()
+    Console(file=stream, width=width).print(table)
+    return stream.getvalue()
+
+
+def test_where_the_words_of_a_row_fit_side_by_side_it_is_a_table() -> None:
+    lines = shown(80).splitlines()
+
+    assert any(NOTA in line and VALUE in line for line in lines)
+
+
+@pytest.mark.parametrize("width", [40, 50])
+def test_on_a_narrow_terminal_each_row_is_a_block_and_no_word_is_broken(width: int) -> None:
+    lines = shown(width).splitlines()
+
+    assert lines[0].rstrip() == "Selisih per baris"
+    assert [line.split() for line in lines[2:6]] == [
+        ["Nomor", "nota", NOTA],
+        ["Kode", "barang", "00123"],
+        ["Selisih", "-5"],
+        ["Nilai", "kurang", VALUE],
+    ]
+    # What is empty is left out, and the totals are there, too.
+    assert [line.split()[-1] for line in lines[6:] if line.strip()] == [NOTA, "BRG-B", "JUMLAH", VALUE]
+    assert max(map(len, lines)) <= width
