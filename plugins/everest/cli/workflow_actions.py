@@ -82,7 +82,7 @@ def approve(run: str, reason: str | None, payload: dict[str, Any], question: int
     def say(tx: UnitOfWork, known: Definition | None, one: int) -> None:
         control.approve(tx, _needed(known, one), one, output.operator(), reason, payload, question)
 
-    _act(run, say, "is approved")
+    _act(run, say, "has its answer: approved")
 
 
 @click.command()
@@ -97,7 +97,7 @@ def reject(run: str, reason: str, payload: dict[str, Any], question: int | None,
     def say(tx: UnitOfWork, known: Definition | None, one: int) -> None:
         control.reject(tx, _needed(known, one), one, output.operator(), reason, payload, question)
 
-    _act(run, say, "is rejected")
+    _act(run, say, "has its answer: rejected")
 
 
 @click.command("input")
@@ -219,4 +219,10 @@ def _tell(view: workflow_views.RunView, message: str) -> None:
         return
     click.echo(sentence(message))
     if view.status not in ("completed", "cancelled"):
-        click.echo(f"It is {view.status}, at {view.current_step}. Look: python -m everest workflow show {view.id}")
+        is_answered = view.status == "waiting_for_signal" and view.waiting is not None and not view.waiting.remaining
+        now = (
+            f"goes on by itself from {view.current_step}"
+            if is_answered
+            else f"is {view.status}, at {view.current_step}"
+        )
+        click.echo(f"It {now}. Look: python -m everest workflow show {view.id}")

@@ -28,6 +28,7 @@ from everest.store.unit_of_work import Database
 from ingest_consumer import endpoints, exits, logs, metrics
 from ingest_consumer.airflow_api import AirflowApi
 from ingest_consumer.errors import SettingsError as LogSettingsError
+from ingest_consumer.plurals import count
 from ingest_consumer.stopping import stop_event
 from ingest_consumer.vitals import Pulse, Vitals
 
@@ -54,18 +55,21 @@ def main(once: bool) -> None:
     try:
         logs.set_up(metrics.RECONCILER, os.environ)
         settings = ReconcilerSettings.from_environment()
-        if not run(settings, stop, once) and once:
-            words = "nothing was looked at: the database is away (see above), or another reconciler is at work"
+        changed = run(settings, stop, once)
+        if once and changed is None:
+            words = "nothing was looked at: the database is away, or another reconciler is at work (see above)"
             click.echo(f"reconciler: {words}", err=True)
             sys.exit(exits.NOT_READY)
+        if once:
+            click.echo(f"reconciler: one round, {count(changed or 0, 'row')} repaired")
     except (SettingsError, LogSettingsError) as problem:
         click.echo(f"reconciler: {problem.message}", err=True)
         sys.exit(exits.NOT_READY)
 
 
-def run(settings: ReconcilerSettings, stop: threading.Event, once: bool = False) -> bool:
-    """Rounds until `stop`. Returns whether the last one was ours to do, and could be. Raises SettingsError when the
-    database session is not safe for books."""
+def run(settings: ReconcilerSettings, stop: threading.Event, once: bool = False) -> int | None:
+    """Rounds until `stop`. Returns how many rows the last one changed, None when it was not ours to do or could not be.
+    Raises SettingsError when the database session is not safe for books."""
     login, timeout = settings.airflow, settings.http_timeout
     management = None if settings.management is None else Management(settings.management, settings.vhost, timeout)
     with (
@@ -75,10 +79,12 @@ def run(settings: ReconcilerSettings, stop: threading.Event, once: bool = False)
     ):
         known = (bootstrap.deployed, bootstrap.definitions())
         reconciler = Reconciler(settings, database, airflow, management, *known, stop.is_set, vitals)
-        log.info("reconciler: a round every %g s", settings.limits.period.total_seconds())
+        if not once:
+            log.info("reconciler: a round every %g s", settings.limits.period.total_seconds())
+        changed = 0
         period, wake_period = settings.limits.period.total_seconds(), settings.limits.wake_period.total_seconds()
         while not stop.is_set():
-            reconciler.round()
+            changed = reconciler.round()
             if once:
                 break
             next_round = time.monotonic() + period
@@ -86,7 +92,7 @@ def run(settings: ReconcilerSettings, stop: threading.Event, once: bool = False)
                 if time.monotonic() >= next_round:
                     break
                 reconciler.wake_waiters()
-        return vitals.is_active
+        return changed if vitals.is_active else None
 
 
 @contextmanager

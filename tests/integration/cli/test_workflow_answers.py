@@ -25,7 +25,8 @@ def test_approving_to_the_end_is_audited_with_who_and_why(
     last = answer(everest("workflow", "approve", str(closing), "--json"))
     world.walk()
 
-    assert f"Workflow {closing} (monthly_closing) is approved." in said.stdout
+    assert f"Workflow {closing} (monthly_closing) has its answer: approved." in said.stdout
+    assert "It goes on by itself from warehouse_head_approves." in said.stdout
     assert (last["workflow_id"], last["current_step"]) == (closing, "reviewer_decides")
     assert world.status(closing) == "completed"
     assert world.state(closing)["kepala_gudang"]["by"] == output.operator()

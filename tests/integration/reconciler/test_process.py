@@ -86,6 +86,7 @@ def test_once_means_one_round(world: World) -> None:
 
     assert process.returncode == 0, output
     assert world.status(ticket.shadow_id) == "PENDING"
+    assert "reconciler: one round, 1 row repaired" in output and "a round every" not in output
 
 
 def test_of_two_processes_one_stands_by_and_takes_over_within_seconds_of_a_kill(world: World) -> None:
