@@ -110,8 +110,8 @@ def test_a_view_is_shared_by_its_address_and_a_bar_is_its_rows_and_its_files(liv
         with open_as("finance") as other:
             other.goto(frame.url)
             assert other.locator("main").inner_text() == frame.locator("main").inner_text()
-        bars = {side: amount(frame.locator(f".chart a.{side} title").text_content() or "") for side in SIDES}
-        frame.locator(".chart a.surplus").click()
+        bars = {side: amount(frame.locator(f".chart .wide a.{side} title").text_content() or "") for side in SIDES}
+        frame.locator(".chart .wide a.surplus").click()
         frame.wait_for_url(re.compile("report=variance"))
         headings = frame.locator("thead th").all_inner_texts()
         rows = [dict(zip(headings, row.locator("td").all_inner_texts(), strict=True))

@@ -141,13 +141,31 @@ def test_a_late_movement_is_shown_with_its_quantity_and_its_day(browser: Be, con
     assert "BELI-9" in page and ">1.234,5</td>" in page and ">30-08-2026 09:30:00</td>" in page
 
 
-def test_who_submitted_it_is_told_so_and_gets_no_form(browser: Be, connection: Any, walker: Walker) -> None:
-    document = waiting(connection, walker, dibuat_oleh="Finance ")
+@pytest.mark.parametrize(
+    "whose", [{"dibuat_oleh": "Finance "}, {"dibuat_oleh": None, "diotorisasi_oleh": "finance"}], ids=["sent", "unsaid"]
+)
+def test_whose_it_is_is_told_so_and_gets_no_form(
+    browser: Be, connection: Any, walker: Walker, whose: dict[str, Any]
+) -> None:
+    document = waiting(connection, walker, **whose)
     for place in (f"/documents/{document.shadow_id}", "/approvals"):
         page = browser("finance").get(place).text
-        assert "orang lain yang harus memutuskan" in page and f"/approvals/{document.shadow_id}/" not in page, place
+        assert "Anda mengirim atau mengoreksi dokumen ini" in page and "orang lain yang harus memutuskan" in page, place
+        assert f"/approvals/{document.shadow_id}/" not in page, place
         assert f"/approvals/{document.shadow_id}/approve" in browser("finance-2").get(place).text
         assert "Keputusan diambil oleh bagian keuangan" in browser("analyst").get(place).text
+
+
+def test_who_authorised_a_count_that_somebody_else_submitted_decides_about_it(
+    browser: Be, connection: Any, walker: Walker
+) -> None:
+    """Decision 0024: that authorisation is a second person's look already."""
+    document = waiting(connection, walker, dibuat_oleh="warehouse", diotorisasi_oleh="finance")
+    client = browser("finance")
+    page = client.get("/approvals").text
+    assert "orang lain yang harus memutuskan" not in page
+    path = f"/approvals/{document.shadow_id}/approve"
+    assert client.submit(path, reason="cocok", sequence=sequence(page)).status_code == 303
 
 
 def test_a_clerk_reads_that_it_waits_and_not_what_others_moved(browser: Be, connection: Any, walker: Walker) -> None:

@@ -19,7 +19,7 @@ from tests.builders import Line
 from tests.integration.opname.walk import Walker
 from tests.pages.conftest import Be
 from tests.pages.tables import amount, table
-from tests.pages.test_reports import BAR, compare
+from tests.pages.test_reports import compare, drawn_bars
 
 TODAY = date(2026, 3, 31)
 POSTED = {
@@ -83,7 +83,7 @@ def test_everything_is_the_last_year_of_it_and_the_page_says_so(
     surplus = {"id": "Nilai lebih", "en": "Surplus value"}[language]
     rows, totals = table(page)
     assert amount(totals[surplus]) == sum(amount(row[surplus]) for row in rows) == Decimal(21)
-    bars = {html.unescape(address) for address, _, _ in BAR.findall(page)}
+    bars = {html.unescape(address) for address, _, _ in drawn_bars(page)}
     assert bars and all("since=2025-03-31" in one for one in bars)
     compare(client, key, "since=", language)
     assert 'name="since" value=""' in page and 'name="until" value=""' in page, "the fields say what was asked for"

@@ -18,13 +18,17 @@ from markupsafe import Markup, escape
 from everest.pages import formats, words
 from everest.pages.words import Language
 
-MAX_LABEL = 24
+MAX_LABEL, PHONE_MAX_LABEL = 24, 40
 ROW_HEIGHT = 26
-LABEL_ROOM = 15
+LABEL_ROOM, NO_ROOM = 15, 0.1
 """The size of text for which pygal makes room; style.css draws it a little smaller."""
-WIDTH = 820
+WIDTH, GUIDES = 820, 8
+PHONE_WIDTH, PHONE_ROW_HEIGHT, PHONE_GUIDES = 330, 46, 4
+"""On a phone a label stands above its bar (style.css puts it there), so that bars have the width to themselves."""
 SURPLUS, SHORTAGE = "surplus", "shortage"
-"""Classes of style.css, so that a chart follows light and dark."""
+"""Classes of style.css, so that a chart follows light and dark; and what the catalogue calls them."""
+Bar = tuple[str, Decimal, str, str]
+"""Label, value in rupiah, side (class of its colour), link."""
 
 _SIZES = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"), (10**3, "thousand"))
 _FOREIGN = re.compile(r"<!--.*?-->|<style.*?</style>|<script.*?</script>", re.DOTALL)
@@ -49,33 +53,48 @@ def largest(
     return horizontal(bars, words.text(language, "chart.largest"), language)
 
 
-def horizontal(bars: Sequence[tuple[str, Decimal, str, str]], title: str, language: Language = "id") -> Markup:
-    """One bar per (label, value in rupiah, class of its colour, link), from the top down."""
+def horizontal(bars: Sequence[Bar], title: str, language: Language = "id") -> Markup:
+    """The bars from the top down, once for a desk and once for a phone; style.css shows one of them."""
+    return _drawn(bars, title, language, is_wide=True) + _drawn(bars, title, language, is_wide=False)
+
+
+def _drawn(bars: Sequence[Bar], title: str, language: Language, is_wide: bool) -> Markup:
     pygal = _pygal()
     chart = pygal.HorizontalBar(
-        style=pygal.style.Style(label_font_size=LABEL_ROOM),
+        style=pygal.style.Style(label_font_size=LABEL_ROOM if is_wide else NO_ROOM),
         js=[],
         show_legend=False,
         print_values=False,
         show_y_guides=False,
-        width=WIDTH,
-        height=90 + ROW_HEIGHT * len(bars),
+        width=WIDTH if is_wide else PHONE_WIDTH,
+        height=90 + ROW_HEIGHT * len(bars) if is_wide else 40 + PHONE_ROW_HEIGHT * len(bars),
         margin=8,
         spacing=4,
         disable_xml_declaration=True,
         truncate_label=-1,
         no_prefix=True,
         value_formatter=partial(short, language),
+        min_scale=2,
+        max_scale=GUIDES if is_wide else PHONE_GUIDES,
+        margin_bottom=8 if is_wide else 24,
     )
     shown = list(reversed(bars))  # pygal begins at the bottom
-    chart.x_labels = [formats.shown(label, MAX_LABEL) for label, _, _, _ in shown]
+    chart.x_labels = [formats.shown(label, MAX_LABEL if is_wide else PHONE_MAX_LABEL) for label, _, _, _ in shown]
     links = [{"href": link, "target": "_self"} for _, _, _, link in shown]
+    sides = {SURPLUS: words.text(language, "chart.surplus"), SHORTAGE: words.text(language, "chart.shortage")}
     values = [
-        {"value": value, "color": color, "label": f"{formats.shown(label)}: {formats.rupiah(value)}", "xlink": link}
-        for (label, value, color, _), link in zip(shown, links, strict=True)
+        {
+            "value": value,
+            "color": side,
+            "label": f"{formats.shown(label)}, {sides[side]}: {formats.rupiah(value)}",
+            "xlink": link,
+        }
+        for (label, value, side, _), link in zip(shown, links, strict=True)
     ]
+    if not is_wide:
+        chart.add("", [None] * len(bars))  # the half of each row in which the label stands
     chart.add("", values)
-    return Markup(_ours(chart.render(is_unicode=True), title))  # our own SVG  # nosec B704
+    return Markup(_ours(chart.render(is_unicode=True), title, "wide" if is_wide else "narrow"))  # our own SVG  # nosec B704
 
 
 def _pygal() -> Any:
@@ -101,7 +120,7 @@ def short(language: Language, value: Any) -> str:
     return f"{value:.0f}"
 
 
-def _ours(svg: str, title: str) -> str:
+def _ours(svg: str, title: str, width: str) -> str:
     """The picture with a name, in the page's own style: nothing inline is left that the page's policy would refuse."""
     svg = svg[svg.index("<svg") :]
     svg = _FOREIGN.sub("", svg)
@@ -109,4 +128,5 @@ def _ours(svg: str, title: str) -> str:
     svg = _STYLE.sub("", svg)
     svg = _LABEL.sub(r"<title>\1</title>", svg)  # what a bar's link is called, and its tooltip
     svg = _NOTES.sub("", svg)
+    svg = svg.replace('class="pygal-chart"', f'class="{width}"', 1)
     return svg.replace("<svg ", f'<svg role="group" aria-label="{escape(title)}" ', 1)
