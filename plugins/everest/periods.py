@@ -143,6 +143,11 @@ def list(tx: UnitOfWork) -> tuple[Period, ...]:
     )
 
 
+def is_month(periode: str) -> bool:
+    """Whether it is written as postings look for it. A row that somebody wrote as '2026-8' closes nothing."""
+    return _MONTH.fullmatch(periode) is not None
+
+
 def unposted(tx: UnitOfWork) -> Iterator[Unposted]:
     """Every count and reversal that has not posted and may still do so, once each. A count without a posting instant
     (nobody authorised it) or without a header belongs to no month."""
@@ -178,7 +183,7 @@ def _instant(tx: UnitOfWork, row: dict[str, object]) -> datetime | None:
 def _checked(periode: str, reason: str) -> str:
     reason = reason.strip()
     problems = []
-    if not _MONTH.fullmatch(periode):
+    if not is_month(periode):
         problems.append(Problem(None, "periode", say("id", "period.no_month", value=repr(periode))))
     if not reason:
         problems.append(Problem(None, "alasan", say("id", "period.no_reason")))

@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import filterfalse
 from typing import Any
 
+from everest import periods
 from everest.audit.finding import POSTINGS, QUERIES, Auditor, Finding, finding, walked_rows
 from everest.words import say
 
@@ -22,7 +24,9 @@ def entered_while_closed(auditor: Auditor) -> Iterator[Finding]:
         history = list(QUERIES.closings(tx.conn))
         closed = {row["periode"] for row in QUERIES.closed_months(tx.conn)}
     times = _times(history)
-    unknown = sorted(closed - {periode for periode, _, until in times if until is None})
+    if no_months := sorted(filterfalse(periods.is_month, closed)):
+        auditor.notes.append(say("en", "audit_note.no_month", months=", ".join(map(repr, no_months))))
+    unknown = sorted(closed.difference(no_months) - {periode for periode, _, until in times if until is None})
     if unknown:
         auditor.notes.append(say("en", "audit_note.closed_elsewhere", months=", ".join(unknown)))
     if not times:

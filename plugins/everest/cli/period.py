@@ -59,6 +59,11 @@ def list_(as_json: bool) -> None:
         counts = (month.postings, month.open_documents, month.failed_documents)
         table.add_row(month.periode, month.status, *(str(count) for count in counts))
     output.console().print(table)
+    for month in months:
+        if not periods.is_month(month.periode):
+            click.echo(
+                output.plain(f"{month.periode!r} is no month and closes nothing; write it like 2026-08"), err=True
+            )
 
 
 def _tell(change: Change, as_json: bool) -> None:

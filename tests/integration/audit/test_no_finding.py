@@ -92,12 +92,16 @@ def test_postings_before_a_closing_and_after_an_opening_are_no_findings(books: B
 
 def test_a_month_that_another_program_closed_is_named_because_nobody_knows_since_when(books: Books) -> None:
     builders.period(books.conn, "2026-01")
+    builders.period(books.conn, "2026-2")
 
     report = books.audit("closed_month_stays_closed")
 
     assert (report.outcome, report.notes) == (
         "CLEAN",
-        ("closed by another program, since when is not known: 2026-01",),
+        (
+            "no month and so closes nothing, a month is written like 2026-08: '2026-2'",
+            "closed by another program, since when is not known: 2026-01",
+        ),
     )
 
 

@@ -46,6 +46,14 @@ def test_a_closed_month_refuses_documents_until_it_is_opened(everest: Everest, c
     assert "2026-03" in table
 
 
+def test_a_row_that_is_no_month_is_told_as_one_that_closes_nothing(everest: Everest, connection: Any) -> None:
+    builders.period(connection, "2026-8")
+
+    listed = everest("period", "list")
+
+    assert (listed.exit_code, listed.stderr) == (0, "'2026-8' is no month and closes nothing; write it like 2026-08\n")
+
+
 def test_what_is_no_month_and_a_missing_reason_are_told(everest: Everest) -> None:
     wrong = everest("period", "close", "2026-3", "--reason", "x")
     without = everest("period", "open", "2026-03")

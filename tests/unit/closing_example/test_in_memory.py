@@ -112,7 +112,9 @@ def test_the_same_month_is_closed_once() -> None:
         run.world.dispatch(MONTHLY_CLOSING, {**AUGUST, "catatan": "lain"})
 
 
-@pytest.mark.parametrize("payload", [{"bulan": "2026-13"}, {"bulan": "Agustus"}, {"bulan": 202608}])
+@pytest.mark.parametrize(
+    "payload", [{"bulan": "2026-13"}, {"bulan": "2026-8"}, {"bulan": "Agustus"}, {"bulan": 202608}]
+)
 def test_a_month_that_is_none_is_refused_with_a_sentence(payload: dict[str, Any]) -> None:
     run = run_inline(MONTHLY_CLOSING, payload)
 
