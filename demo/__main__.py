@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import sys
+from argparse import ArgumentParser
 from collections.abc import Sequence
 from datetime import UTC
 from pathlib import Path
@@ -118,4 +119,7 @@ def _stop(sentence: str) -> int:
 
 
 if __name__ == "__main__":
+    ArgumentParser(
+        "make demo", description="Eight documents from submission to the books; nothing to choose."
+    ).parse_args()
     sys.exit(main())

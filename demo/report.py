@@ -102,7 +102,8 @@ def check_dead_letters(database: Database, documents: list[Followed]) -> list[st
     wrong += [f"job #{shadow_id} did not fail and has a dead letter" for shadow_id in sorted(others & letters, key=str)]
     if not wrong:
         console().print(
-            f"[green]✓[/] {len(failed)} failed documents: each has its dead letter, no other document has one"
+            f"[green]✓[/] {len(failed)} of these documents FAILED and have their dead letter, the other"
+            f" {len(others)} have none"
         )
     return wrong
 

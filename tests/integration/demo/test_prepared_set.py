@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -64,6 +66,12 @@ def test_every_document_of_the_demo_ends_as_the_demo_expects(
     assert documents[-1].seen is not None
     assert prepared.late_receipt.nota in documents[-1].seen.reasons[0]["pesan"]
     assert report.check_books(db, documents) == []
+
+
+def test_what_the_demo_does_not_know_is_refused() -> None:
+    asked = subprocess.run([sys.executable, "-m", "demo", "--lines", "9"], capture_output=True, text=True, check=False)
+
+    assert (asked.returncode, "unrecognized arguments: --lines 9" in asked.stderr) == (2, True)
 
 
 def test_the_corrected_document_of_the_demo_posts(db: Database, prepared: PreparedSet, walker: Walker) -> None:
