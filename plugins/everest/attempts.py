@@ -41,6 +41,15 @@ class Change:
 
 
 @dataclass(frozen=True)
+class Act:
+    """What somebody did, by the names of `audit_log`."""
+
+    actor: str
+    action: str
+    reason: str | None
+
+
+@dataclass(frozen=True)
 class Attempt:
     """One attempt: COMPLETED, or FAILED with its code and problems.
 
@@ -62,7 +71,7 @@ class Attempt:
     new: tuple[Problem, ...]
     is_other_content: bool
     changes: tuple[Change, ...] | None
-    asked_by: tuple[str, ...] = ()
+    asked_by: tuple[Act, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -201,7 +210,7 @@ def _compared(
                 new=tuple(one for one in problems if one not in known),
                 is_other_content=is_other,
                 changes=changes,
-                asked_by=tuple(map(_told, done)),
+                asked_by=tuple(Act(row["actor"], row["action"], row["reason"]) for row in done),
             )
         )
         corrected_since = None
@@ -238,10 +247,6 @@ def _between(people: Sequence[dict[str, Any]], since: datetime | None, until: da
         for row in people
         if (since is None or row["created_at"] > since) and (until is None or row["created_at"] <= until)
     ]
-
-
-def _told(row: dict[str, Any]) -> str:
-    return f"{row['actor']}: {row['action']}" + (f" ({row['reason']})" if row["reason"] else "")
 
 
 def _header_changes(people: Sequence[dict[str, Any]]) -> list[Change]:

@@ -54,7 +54,7 @@ def _attempt(attempt: Attempt) -> Iterator[str]:
     when = f"{output.wib(attempt.created_at)}, DAG run {attempt.dag_run_id or '-'}"
     yield f"attempt {attempt.number}: {attempt.outcome} {attempt.code or ''} · {when}"
     for asked in attempt.asked_by:
-        yield f"  by {asked}"
+        yield f"  by {asked.actor}: {asked.action}" + (f" ({asked.reason})" if asked.reason else "")
     if attempt.changes is None:
         yield "  its content was changed by another program, which kept no old lines"
     yield from _changes(attempt.changes or ())

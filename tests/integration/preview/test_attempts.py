@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from everest.attempts import History, history
+from everest.attempts import Act, History, history
 from everest.errors import DocumentMissing
 from everest.intake import replace as correction
 from everest.intake.submission import Authority, Submission
@@ -82,7 +82,7 @@ def test_a_correction_shows_which_lines_it_changed_and_which_problem_went_away(w
     assert [(kind, baris, after["kode_barang"]) for kind, baris, _, after in lines[2:]] == [("added", 4, "D")]
     assert places(second.gone) == [(2, "qty_fisik")]
     assert places(second.new) == [(3, "qty_fisik")]
-    assert second.asked_by == ("ani: replace (salah hitung)", "ani: rerun (salah hitung)")
+    assert second.asked_by == (Act("ani", "replace", "salah hitung"), Act("ani", "rerun", "salah hitung"))
     assert [(one.kind, one.baris) for one in third.changes if one.baris] == [("changed", 3), ("removed", 4)]
     assert (third.outcome, third.problems) == ("COMPLETED", ())
     assert places(third.gone) == [(3, "qty_fisik"), (3, "harga_pokok")]
