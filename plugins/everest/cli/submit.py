@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ from everest.intake.check import domain_problems
 from everest.intake.csv_file import DELIMITERS
 from everest.intake.files import FileDocument, FileRefused, FileUnreadable, Reading, file_size, read_file
 from everest.intake.replace import Replaced, only_failed, replace
-from everest.intake.submission import Authority, Submission
+from everest.intake.submission import Authority, Submission, is_far_ahead
 from everest.intake.submit import AlreadySubmitted, Submitted, submit_document
 from everest.intake.template import template_csv, template_xlsx
+from everest.opname.document import WIB
 from everest.opname.rules import MIN_AUTHORISATION_LEVEL
 from everest.store.unit_of_work import Database
 from ingest_consumer.plurals import count
@@ -111,6 +113,9 @@ def submit(
     reading = Reading(header, file_format, decimal, DELIMITERS.get(delimiter or ""), sheet, is_correction)
     with _progress(file) as progress:
         found = read_file(file, reading, progress)
+    if is_far_ahead(found.submission.tanggal_posting, datetime.now(WIB).date()):
+        slip = "more than a month from now; posted books do not change, a slip can only be reversed"
+        click.echo(f"Note: it posts on {found.submission.tanggal_posting}, {slip}", err=True)
     database = bootstrap.database()
     try:
         if check:

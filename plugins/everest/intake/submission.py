@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, DecimalException
 from functools import cached_property
 from itertools import repeat
@@ -47,6 +47,15 @@ class Authority:
     submitted_by: str
     authorised_by: str | None
     level: int
+
+
+FAR_AHEAD = timedelta(days=31)
+"""A posting date may be a month's last day, or the next month; one beyond that is more likely a slip of the finger."""
+
+
+def is_far_ahead(tanggal_posting: date | None, today: date) -> bool:
+    """Whether people are asked to look again. It posts all the same: a month without a row is open."""
+    return tanggal_posting is not None and tanggal_posting - today > FAR_AHEAD
 
 
 @dataclass(frozen=True)

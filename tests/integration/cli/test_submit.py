@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import openpyxl
 import pytest
 
 from everest.cli import output
+from everest.opname.document import WIB
 from tests import builders
 from tests.builders import rows
 from tests.integration.cli.conftest import BAD, HEADER, TITLES, Everest, WriteFile, answer
@@ -120,6 +122,16 @@ def test_check_names_what_posting_would_refuse_and_stores_nothing(
     }
     assert (refused.exit_code, fine.exit_code) == (1, 0)
     assert rows(connection, "SELECT id FROM transaksi") == []
+
+
+def test_a_posting_date_far_ahead_is_told_before_it_posts(everest: Everest, write: WriteFile) -> None:
+    today = datetime.now(WIB).date()
+
+    fine = everest("submit", write(), *HEADER, "--check", "--tanggal-posting", str(today + timedelta(days=31)))
+    slip = everest("submit", write(), *HEADER, "--check", "--tanggal-posting", str(today + timedelta(days=400)))
+
+    assert (fine.exit_code, fine.stderr) == (0, "")
+    assert (slip.exit_code, "more than a month from now" in slip.stderr) == (0, True)
 
 
 def test_check_warns_of_a_nota_that_is_posted_already(everest: Everest, write: WriteFile) -> None:

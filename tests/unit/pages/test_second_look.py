@@ -13,7 +13,8 @@ SENT = datetime(2026, 3, 31, 10, 0)
 
 
 def found(lines: int = 20, differ: int = 1, **doc: Any) -> list[str]:
-    asked = {"snapshot_at": SENT, "created_at": SENT, "dibuat_oleh": "sari", "diotorisasi_oleh": "tono", **doc}
+    asked: dict[str, Any] = {"snapshot_at": SENT, "created_at": SENT, "tanggal_posting": None}
+    asked |= {"dibuat_oleh": "sari", "diotorisasi_oleh": "tono", **doc}
     return smells(asked, {"baris": lines, "baris_selisih": differ})
 
 
@@ -43,6 +44,11 @@ def test_how_many_lines_differ(lines: int, differ: int, expected: list[str]) -> 
 )
 def test_books_that_were_frozen_long_before_the_count_was_sent(age: timedelta, expected: list[str]) -> None:
     assert found(snapshot_at=SENT - age) == expected
+
+
+@pytest.mark.parametrize(("ahead", "expected"), [(31, []), (32, ["far_ahead"]), (13_149, ["far_ahead"]), (-400, [])])
+def test_a_posting_date_that_is_more_likely_a_slip(ahead: int, expected: list[str]) -> None:
+    assert found(tanggal_posting=SENT.date() + timedelta(days=ahead)) == expected
 
 
 @pytest.mark.parametrize("unknown", [{"snapshot_at": None}, {"created_at": None}])
