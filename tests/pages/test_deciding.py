@@ -274,6 +274,16 @@ def test_drafts_stand_where_people_look_for_what_waits(browser: Be, connection: 
     assert "/authorise" not in page and f"/drafts/{number}/withdraw" in page
 
 
+def test_somebody_whom_a_collation_takes_for_the_clerk_is_another_person(browser: Be, connection: Any) -> None:
+    number = kept(browser, connection)
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE so_headers_staging SET dibuat_oleh = %s WHERE transaksi_id = %s", ("wàrehouse", number))
+    connection.commit()
+
+    assert "SO-H1" not in browser("warehouse").get("/drafts").text
+    assert "SO-H1" in browser("analyst").get("/drafts").text
+
+
 def test_drafts_go_on_where_the_page_before_ended(
     browser: Be, connection: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
