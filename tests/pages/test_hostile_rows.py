@@ -24,11 +24,12 @@ from everest.reports.catalogue import REPORTS
 from everest.settings import MysqlUrl
 from everest.workflow.builder import workflow
 from tests import builders
+from tests.builders import Line
 from tests.pages.conftest import Be
 from tests.pages.posted import walked
 from tests.pages.routes import doors
+from tests.pages.standing import failed, run
 from tests.pages.test_acting import SOUND
-from tests.pages.test_documents import failed, run
 from tests.pages.test_hostile import LONG, flaws
 from tests.workflow.world import MysqlWorld
 
@@ -99,6 +100,8 @@ def filled(browser: Be, database: MysqlUrl, conn: Any) -> dict[str, list[str]]:
     posted = walked(database, conn, nomer_nota="SO-POSTED")
     refused = failed(conn)
     conn.commit()
+    builders.limits(conn, batas_dokumen="1")
+    asks = walked(database, conn, Line("BRG-TANYA", "10", "12", "1500"), ends="WAITING")
     header = {"gudang_kode": "GD-A", "tanggal_opname": "2026-08-31", "decimal": "id"}
     browser("warehouse").submit("/submit", pasted=SOUND, submit_token="t", nomer_nota="SO-DRAFT", **header)
     (draft,) = builders.rows(conn, "SELECT transaksi_id FROM so_headers_staging WHERE nomer_nota = 'SO-DRAFT'")
@@ -122,7 +125,7 @@ def filled(browser: Be, database: MysqlUrl, conn: Any) -> dict[str, list[str]]:
     builders.insert(conn, "process_heartbeats", name="relay", instance="x", started_at=now, seen_at=now, detail="{}")
     conn.commit()
     return {
-        "shadow_id": [str(posted.shadow_id), str(refused.shadow_id)],
+        "shadow_id": [str(one.shadow_id) for one in (posted, refused, asks)],
         "transaksi_id": [str(draft["transaksi_id"])],
         "run_id": [str(closes), str(fails)],
         "part": list(get_args(documents.Part)),
