@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
+from typing import Any
 
 import jwt
 import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
+from jwt.algorithms import RSAAlgorithm
 
 from everest.pages.access import Permission, Person, Role, RoleMapping
 from everest.pages.guard import needs
-from everest.pages.login import roles_of
-from everest.pages.settings import DEFAULT_ROLES
+from everest.pages.login import person_of, roles_of
+from everest.pages.settings import DEFAULT_ROLES, PageSettings
 from everest.pages.tokens import is_signed, sign
+from everest.settings import MysqlUrl, Settings
 
 MAPPING = RoleMapping.parse(
     "analyst=role:viewer; finance=user:rina,role:Finance; engineer=role:Op; warehouse=user:joko"
@@ -62,16 +69,114 @@ def test_what_each_role_may(role: Role, may: set[str]) -> None:
     assert {permission.name for permission in role.permissions} == may
 
 
-def test_each_auth_manager_tells_roles_in_its_own_way() -> None:
-    token = jwt.encode({"realm_access": {"roles": ["fin"]}, "groups": ["/ops"]}, "k" * 32, algorithm="HS256")
+@dataclass(frozen=True)
+class OfKeycloak:
+    """KeycloakAuthManagerUser of apache-airflow-providers-keycloak 0.11.2, which would bring 20 packages here."""
+
+    user_id: str
+    name: str
+    access_token: str
+    refresh_token: str | None = None
+
+    def get_id(self) -> str:
+        return self.user_id
+
+    def get_name(self) -> str:
+        return self.name
+
+
+class OfFab:
+    """User of apache-airflow-providers-fab 3.10.2, an object of its database: the id is the number of its row."""
+
+    def __init__(self, id: int, username: str, *roles: str) -> None:
+        self.id, self.username = id, username
+        self.roles = [SimpleNamespace(id=number, name=name) for number, name in enumerate(roles, start=1)]
+
+    is_anonymous = False
+
+    def get_id(self) -> str:
+        return str(self.id)
+
+    def get_name(self) -> str:
+        return self.username
+
+
+SETTINGS = PageSettings(mysql=MysqlUrl("", 0, "", "", ""), site=Settings(), roles=MAPPING, secret=b"")
+
+
+@pytest.fixture(scope="module")
+def signing() -> RSAPrivateKey:
+    return generate_private_key(public_exponent=65537, key_size=2048)
+
+
+@pytest.fixture
+def keys(signing: RSAPrivateKey, monkeypatch: pytest.MonkeyPatch) -> Callable[[], jwt.PyJWKClient]:
+    """What a realm publishes: the key that it signs with and one that it encrypts with."""
+    public = RSAAlgorithm.to_jwk(signing.public_key(), as_dict=True)
+    published = {"keys": [public | {"kid": "rsa", "use": "sig", "alg": "RS256"}, public | {"kid": "enc", "use": "enc"}]}
+    monkeypatch.setattr(jwt.PyJWKClient, "fetch_data", lambda self: published)
+    return lambda: jwt.PyJWKClient("http://keycloak.example/certs")
+
+
+def _access(key: RSAPrivateKey | str, algorithm: str = "RS256", kid: str = "rsa", **claims: Any) -> OfKeycloak:
+    said = {"sub": "7f3a", "aud": "account", "realm_access": {"roles": ["stok-finance"]}, "groups": ["/ops"]}
+    said["exp"] = time.time() + 300
+    return OfKeycloak("7f3a", "rina", jwt.encode(said | claims, key, algorithm=algorithm, headers={"kid": kid}))
+
+
+def test_each_auth_manager_tells_roles_in_its_own_way(
+    signing: RSAPrivateKey, keys: Callable[[], jwt.PyJWKClient]
+) -> None:
     assert roles_of(SimpleNamespace(role="viewer")) == ["viewer"]
-    assert roles_of(SimpleNamespace(roles=[SimpleNamespace(name="Op"), SimpleNamespace(name="Finance")])) == [
-        "Op",
-        "Finance",
-    ]
-    assert roles_of(SimpleNamespace(access_token=token)) == ["fin", "ops"]
-    assert roles_of(SimpleNamespace(access_token="a.b.c")) == []
     assert roles_of(SimpleNamespace(role=None)) == []
+    assert roles_of(OfFab(1, "rina", "Op", "Finance")) == ["Op", "Finance"]
+    assert roles_of(OfFab(1, "rina")) == []
+    assert roles_of(_access(signing), keys) == ["stok-finance", "ops"]
+    assert roles_of(_access(signing, realm_access=None, groups=None), keys) == []
+    assert roles_of(OfKeycloak("7f3a", "rina", ""), keys) == []
+
+
+def test_keycloaks_roles_are_those_that_the_realm_signed(
+    signing: RSAPrivateKey, keys: Callable[[], jwt.PyJWKClient]
+) -> None:
+    """The token comes as a cookie, of which Airflow only compares the subject."""
+    other = generate_private_key(public_exponent=65537, key_size=2048)
+    header, _, signature = _access(signing).access_token.split(".")
+    claims = _access(other).access_token.split(".")[1]
+    forged = [
+        _access(other),
+        _access(other, kid="unknown"),
+        _access("k" * 32, algorithm="HS256"),
+        _access("", algorithm="none"),
+        _access(signing, exp=time.time() - 3600),
+        *(OfKeycloak("7f3a", "rina", text) for text in (f"{header}.{claims}.{signature}", "a.b.c", "a", "a.b.c.d")),
+    ]
+    for user in forged:
+        assert roles_of(user, keys) == [], user
+
+
+def test_a_keycloak_that_says_no_keys_is_no_lack_of_roles(
+    signing: RSAPrivateKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(self: jwt.PyJWKClient) -> None:
+        raise jwt.PyJWKClientConnectionError("refused")
+
+    monkeypatch.setattr(jwt.PyJWKClient, "fetch_data", silent)
+    with pytest.raises(jwt.PyJWKClientConnectionError):
+        roles_of(_access(signing), lambda: jwt.PyJWKClient("http://keycloak.example/certs"))
+
+
+def test_the_number_of_a_row_in_fab_is_nobodys_name() -> None:
+    """Where people are called by their number, row 1024 is somebody else than user 1024."""
+    settings = replace(SETTINGS, roles=RoleMapping.parse("finance=user:1024,user:7f3a; analyst=role:Viewer"))
+    assert person_of(OfFab(1024, "joko", "Viewer"), settings) == Person("joko", frozenset({Role.ANALYST}))
+    assert person_of(OfFab(3, "1024", "Viewer"), settings) == Person("1024", frozenset({Role.FINANCE}))
+    assert person_of(OfKeycloak("7f3a", "rina", ""), settings) == Person("rina", frozenset({Role.FINANCE}))
+
+
+def test_who_is_there_without_a_login_is_nobody_whatever_role_the_site_gave_them() -> None:
+    anonymous = SimpleNamespace(is_anonymous=True, roles=[SimpleNamespace(name="Viewer")], get_name=lambda: "Anonymous")
+    assert person_of(anonymous, SETTINGS) is None
 
 
 def test_a_token_is_for_one_person_and_one_day() -> None:
