@@ -69,7 +69,7 @@ def pages(url: MysqlUrl, smoke: bool) -> list[Result]:
             results.append(_result(group.id, f"{group.what}; {count:,} documents", asked, group.is_promised))
         results += submits(client, sign(SECRET, PEOPLE["warehouse"]), url, filled, lines, runs)
         base_url = str(client.base_url).rstrip("/")
-        results.append(interactive(base_url, filled.large, lines, runs, MUST_S, AIM_S))
+        results += interactive(base_url, filled.large, lines, runs, MUST_S, AIM_S)
     return results
 
 

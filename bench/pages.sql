@@ -142,7 +142,7 @@ SELECT :documents + a.n, b.n, CONCAT('BRG-', LPAD(b.n, 5, '0')), '', 'GD-07', 'P
 FROM angka a JOIN angka b ON b.n <= 40 WHERE a.n <= 60;
 
 -- name: limit_of_waiting()!
-INSERT INTO kebijakan_selisih (gudang_kode, batas_dokumen) VALUES ('GD-40', 0);
+INSERT INTO kebijakan_selisih (gudang_kode, batas_dokumen, batas_baris) VALUES ('GD-40', 0, 0);
 
 -- name: uncount(transaksi_id)!
 -- Every line of a document was not counted: it will be refused, by line.

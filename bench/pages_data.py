@@ -7,13 +7,15 @@ for an approval go through the product's own steps: their rows are what a page r
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from bench import documents
 from everest.bootstrap import database
 from everest.errors import EverestError
+from everest.intake import drafts
+from everest.intake.submission import Submission
 from everest.intake.submit import Submitted
 from everest.opname.workflow import POST_OPNAME
 from everest.settings import MysqlUrl
@@ -43,8 +45,8 @@ WAITING_WAREHOUSE = "GD-40"
 
 @dataclass(frozen=True)
 class Filled:
-    """Jobs of the documents that a page is opened for. draft: a transaksi_id. small: posted, three lines. first_day,
-    today: of the counts."""
+    """Jobs of the documents that a page is opened for. draft, large_draft: a transaksi_id. small: posted, three lines.
+    large_waiting: for a person, with a reason for each line. first_day, today: of the counts."""
 
     documents: int
     first_day: date
@@ -54,11 +56,13 @@ class Filled:
     small: int
     failed: int
     draft: int
+    large_draft: int
+    large_waiting: int
 
 
 def fill(url: MysqlUrl, count: int, lines: int) -> Filled:
-    """count documents of three lines, one in 200 of them failed; and two of so many lines, posted and refused. Raises
-    RuntimeError when something else stands there afterwards."""
+    """count documents of three lines, one in 200 of them failed; and four of so many lines: posted, refused, waiting
+    and a draft. Raises RuntimeError when something else stands there afterwards."""
     documents.add_warehouses(url)
     with closing(store.connect(url)) as conn:
         with store.transaction(conn):
@@ -73,6 +77,8 @@ def fill(url: MysqlUrl, count: int, lines: int) -> Filled:
         large, large_failed = _posted(units, url, "BENCH-BESAR", lines), _refused(units, url, "BENCH-DITOLAK", lines)
         for number in range(WAITING):
             _waits(units, url, f"BENCH-TUNGGU-{number}", number)
+        large_waiting = _waits(units, url, "BENCH-TUNGGU-BESAR", 3, lines)
+        large_draft = drafts.keep(units.transaction, _at_waiting("BENCH-DRAF-BESAR", 4, lines), "gudang")
     finally:
         units.close()
     with closing(store.connect(url)) as conn:
@@ -80,12 +86,21 @@ def fill(url: MysqlUrl, count: int, lines: int) -> Filled:
             cursor.execute(f"ANALYZE TABLE {', '.join(row['name'] for row in QUERIES.known(conn))}")
             cursor.fetchall()
         found = (QUERIES.number_of_documents(conn), number_of_lines(conn, large.transaksi_id))
-    if found != (count + 2 + WAITING, lines):
+    if found != (count + 3 + WAITING, lines):
         raise RuntimeError(f"the pages' schema holds {found}")
     first = (today - timedelta(days=(count - 1) // DOCUMENTS_A_DAY)).date()
     failed = count - count % ONE_IN_SO_MANY_FAILED
     return Filled(
-        count, first, today.date(), large.shadow_id, large_failed.shadow_id, count - 1, failed, draft=count + 7
+        count,
+        first,
+        today.date(),
+        large.shadow_id,
+        large_failed.shadow_id,
+        count - 1,
+        failed,
+        draft=count + 7,
+        large_draft=large_draft,
+        large_waiting=large_waiting.shadow_id,
     )
 
 
@@ -118,10 +133,13 @@ def _refused(units: Database, url: MysqlUrl, nota: str, lines: int) -> Submitted
     return stored
 
 
-def _waits(units: Database, url: MysqlUrl, nota: str, seed: int) -> None:
-    line = documents.lines(1, seed, prefix=nota)[0]._replace(gudang_kode=WAITING_WAREHOUSE)
-    document = replace(documents.submission(nota, [line]), gudang_kode=WAITING_WAREHOUSE)
-    stored = documents.store_document(url, document)
+def _at_waiting(nota: str, seed: int, lines: int = 1) -> Submission:
+    return documents.submission(nota, documents.lines(lines, seed, prefix=nota, warehouses=[WAITING_WAREHOUSE]))
+
+
+def _waits(units: Database, url: MysqlUrl, nota: str, seed: int, lines: int = 1) -> Submitted:
+    stored = documents.store_document(url, _at_waiting(nota, seed, lines))
     with units.transaction() as tx:
         ticket = engine.take_over(tx, POST_OPNAME, stored.shadow_id)
     runner.run_to_end(POST_OPNAME, ticket, units.transaction)
+    return stored

@@ -40,6 +40,7 @@ def groups(filled: Filled) -> list[Group]:
         Group("document", "one document, each of its parts", _document(filled)),
         Group("reports", "reports as they open, and filtered", _reports(filled)),
         Group("all", "reports asked for everything, and for what was before the last year", _all(filled)),
+        Group("decide", "what waits for a person, of 20,000 lines", _decide(filled)),
         Group("others", "the other pages", _others(filled)),
         Group("previews", "what a posting would do, by its steps", _previews(filled)),
         Group(
@@ -138,6 +139,21 @@ def _since(filled: Filled, key: str) -> str:
     return f"{filled.today - timedelta(days=350 if key == 'month' else 61):%Y-%m-%d}"
 
 
+def _decide(filled: Filled) -> list[Page]:
+    draft, waiting = f"/drafts/{filled.large_draft}", f"/documents/{filled.large_waiting}"
+    asked = {
+        "approvals": "/approvals",
+        "drafts": "/drafts",
+        "a draft": draft,
+        "lines of a draft by item": f"{draft}?sort=item&order=desc",
+        "lines of a draft found": f"{draft}?search=999",
+        "a document": waiting,
+        "its lines with a reason": f"{waiting}?tab=lines",
+        "its history": f"{waiting}?tab=history",
+    }
+    return [(name, path, "finance") for name, path in asked.items()]
+
+
 def _others(filled: Filled) -> list[Page]:
     asked = {
         "submit": "/submit",
@@ -162,6 +178,8 @@ def _previews(filled: Filled) -> list[Page]:
         "of 20,000 lines": f"/documents/{filled.large}/preview",
         "of a failed one": f"/documents/{filled.failed}/preview",
         "of a draft": f"/drafts/{filled.draft}/preview",
+        "of a draft of 20,000 lines": f"/drafts/{filled.large_draft}/preview",
+        "of one that waits": f"/documents/{filled.large_waiting}/preview",
     }
     return [(name, path, "finance") for name, path in asked.items()]
 

@@ -18,7 +18,7 @@ from everest.settings import MysqlUrl
 from stack.layout import Layout
 
 TODAY = date(2026, 12, 1)
-FILLED = Filled(1, TODAY, TODAY, 1, 2, 3, 4, 5)
+FILLED = Filled(1, TODAY, TODAY, 1, 2, 3, 4, 5, 6, 7)
 
 
 @pytest.mark.parametrize(
