@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 from everest.errors import DocumentRefused
 from everest.workflow.builder import workflow
 from everest.workflow.definition import Definition
+from everest.workflow.fields import Field
 
 GATE_SECONDS = 120
 DIES = "EVEREST_TEST_DIES"
@@ -312,6 +313,22 @@ DRIVEN = (
     .wait_for_signal("papers", name="desk")
     .build()
 )
+ASKS = (
+    workflow("test_asks")
+    .wait_for_input(
+        "kurs",
+        fields=[
+            Field("usd", "number", "Kurs USD"),
+            Field("pada", "date", "Berlaku pada"),
+            Field("bank", "choice", choices=("BI", "BCA")),
+            Field("catatan", is_required=False),
+        ],
+        name="rate",
+        result_key="kurs",
+    )
+    .then(does, name="last")
+    .build()
+)
 TWO = workflow("test_two").then(does, name="one").then(does, name="last").build()
 
 LISTED: dict[str, Definition] = {
@@ -340,6 +357,7 @@ LISTED: dict[str, Definition] = {
         TIGHT,
         STRAYS,
         DRIVEN,
+        ASKS,
         TWO,
     )
 }

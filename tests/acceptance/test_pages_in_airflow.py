@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import jwt
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, Page, expect
 
 from everest.pages import formats
 from everest.pages.access import Permission, Role
@@ -25,6 +25,7 @@ from tests.acceptance.browsing import (
     PATIENCE_MS,
     form_token,
     framed,
+    led,
     log_in,
     log_out,
     opened,
@@ -35,6 +36,7 @@ from tests.acceptance.browsing import (
 from tests.acceptance.counting import DEAD_LETTER_QUEUE, QUEUE, refused
 from tests.acceptance.live import Live
 from tests.pages.eyes import PHONE, serious, too_wide
+from tests.pages.posted import csv_rows, xlsx_rows
 from tests.pages.routes import address, doors
 
 pytestmark = pytest.mark.acceptance
@@ -150,6 +152,52 @@ def test_every_door_knows_by_airflows_login_who_may_pass(live: Live, clients: Ex
 
 def may(role: Role | None, permission: Permission) -> bool:
     return role is not None and permission in role.permissions
+
+
+def test_every_file_arrives_out_of_airflows_frame(live: Live, open_as: Open) -> None:
+    """Links, and the answers to a form that is sent for its problems alone: after a paste, and after a file."""
+    document, nota = refused(live), f"SO-{secrets.token_hex(4)}"
+    live.wait_for(document.shadow_id, "FAILED", "COMPLETED")
+    flawed = COLUMNS + "".join(f"X-{n};satu;2;3\n" for n in range(700))
+    with live.connection() as conn:
+        builders.warehouse(conn, "GD-HAL")
+    with open_as("finance") as page:
+        frame = opened(page, "Dokumen")
+        for path in (
+            "documents",
+            f"documents/{document.shadow_id}",
+            "reports?report=warehouse&since=",
+            "dead-letters",
+            "submit",
+        ):
+            led(frame, path)
+            links = frame.locator("a[download]:visible")
+            assert links.count() >= 2, path
+            for link in links.all():
+                arrived(page, link)
+        frame.locator("[name=nomer_nota]").fill(nota)
+        frame.locator("[name=gudang_kode]").select_option("GD-HAL")
+        frame.locator("[name=tanggal_opname]").fill("2026-08-31")
+        for field in ("pasted", "file"):
+            file: Any = {"name": "hitung.csv", "mimeType": "text/csv", "buffer": flawed.encode()}
+            frame.locator("[name=pasted]").fill(flawed if field == "pasted" else "")
+            if field == "file":
+                frame.locator("[name=file]").set_input_files(file)
+            frame.locator("form.upload button[type=submit].primary").click()
+            expect(frame.locator("#problems")).to_contain_text("dan 200 masalah lagi")
+            buttons = frame.locator("#problems button")
+            content = [arrived(page, button) for button in buttons.all()]
+            assert [len(csv_rows(content[0])), len(xlsx_rows(content[1]))] == [700, 700], field
+            expect(frame.locator("#problems")).to_be_visible()  # the page stands as it was
+    assert live.rows("SELECT 1 FROM so_headers_staging WHERE nomer_nota = %s", nota) == []
+
+
+def arrived(page: Page, what: Locator) -> bytes:
+    with page.expect_download() as began:
+        what.click()
+    content = began.value.path().read_bytes()
+    assert began.value.failure() is None and content and began.value.suggested_filename.endswith((".csv", ".xlsx"))
+    return content
 
 
 def test_each_page_fits_a_phone_in_airflows_frame_and_stays_in_the_language_that_was_chosen(open_as: Open) -> None:

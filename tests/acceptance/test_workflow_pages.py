@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
 from playwright.sync_api import expect
@@ -70,3 +72,44 @@ def test_an_engineer_retries_pauses_signals_and_cancels_and_sees_what_was_done_u
         ("signal", "truck"),
         ("cancel", "salah dokumen"),
     ]
+
+
+def test_finance_fill_in_what_another_modules_workflow_asks_for(listed: Listed, open_as: Callable[..., Any]) -> None:
+    """On Persetujuan, in Airflow's frame, by the inputs that its definition declares; first wrongly: the flaw stands
+    at its field, what was filled in stays, and nothing was sent. Analysts see the question and no input."""
+    run = listed.start(w.ASKS, bulan="2026-08")
+    listed.at(run, "rate")
+    with open_as("analyst") as page:
+        frame = opened(page, "Persetujuan")
+        asked = frame.locator("article", has=frame.locator(f"a[href$='/workflows/{run}']"))
+        expect(asked).to_contain_text("2026-08")
+        expect(asked.locator("form, input, select")).to_have_count(0)
+    with open_as("finance") as page:
+        frame = opened(page, "Persetujuan")
+        asked = frame.locator("article", has=frame.locator(f"a[href$='/workflows/{run}']"))
+        send = asked.locator("form button[type=submit]")
+        expect(asked.locator("select option")).to_have_text(["", "BI", "BCA"])
+        send.click()
+        assert asked.locator("[name='field.usd']").evaluate("(one) => one.validity.valueMissing")
+        asked.get_by_label("Kurs USD").fill("16.250")
+        asked.get_by_label("Berlaku pada").fill("2026-08-31")
+        asked.locator("select").select_option("BI")
+        asked.get_by_label("catatan").fill("<b>dari koran</b>")
+        send.click()
+        flaw = frame.locator("[name='field.usd'][aria-invalid=true]")
+        expect(flaw).to_have_value("16.250")
+        expect(frame.locator("form b.minus")).to_have_text(
+            ["Bisa ribuan, bisa desimal: tulis 1500, atau 1,5 (juga 1,5000)."]
+        )
+        expect(frame.get_by_label("catatan")).to_have_value("<b>dari koran</b>")
+        assert listed.run(run)["status"] == "waiting_for_signal"
+        flaw.fill("16250,50")
+        frame.locator("form button[type=submit]").click()
+        frame.wait_for_url(f"**/workflows/{run}?done=given")
+        expect(frame.locator("#state .badge.completed")).to_be_visible(timeout=PATIENCE_MS)
+        expect(frame.locator("#kept")).to_contain_text("<b>dari koran</b>")
+    given = {"usd": Decimal("16250.50"), "pada": date(2026, 8, 31), "bank": "BI", "catatan": "<b>dari koran</b>"}
+    assert listed.completed(run)["state"]["kurs"] == given
+    assert listed.did(run) != []
+    rows = listed.live.rows("SELECT actor, action FROM audit_log WHERE workflow_id = %s AND actor = 'finance'", run)
+    assert [tuple(row.values()) for row in rows] == [("finance", "input")]

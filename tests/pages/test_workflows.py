@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,6 +14,7 @@ import pytest
 
 from everest import bootstrap
 from everest.errors import DocumentRefused
+from everest.pages import formats
 from everest.settings import MysqlUrl
 from everest.store import workflow_dag_runs
 from everest.workflow import control
@@ -301,6 +303,68 @@ def test_all_children_of_a_run_are_a_list_with_pages(browser: Be, world: MysqlWo
     both = first + client.get(there.replace("&amp;", "&")).text
     assert {int(one) for one in re.findall(r'href="/workflows/(\d+)"', both)} == set(world.children(run_id))
     assert other not in world.children(run_id)
+
+
+def facts(page: str, part: str) -> dict[str, str]:
+    """What a list of facts says under each of its titles."""
+    lists = re.findall(r'<dl class="facts">(.*?)</dl>', page[page.index(part) :], re.DOTALL)
+    found = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", lists[0], re.DOTALL)
+    return {title: " ".join(re.sub(r"<[^>]+>", " ", text).split()) for title, text in found}
+
+
+def test_a_page_has_a_runs_visits_deadline_budgets_loops_children_and_state(browser: Be, world: MysqlWorld) -> None:
+    """A loop walked twice; in the third round it waits. Its definition is another one by then, and later is gone."""
+
+    def built(last: str) -> Definition:
+        child = workflow("anak").then(gives(c=3), name="kerja").wait_for_signal("go").build()
+        return (
+            workflow("keliling")
+            .then(gives(many=[1, 2]), name="a")
+            .for_each("many", gives(done=1), name="each")
+            .start_workflows("many", child, name="starts")
+            .wait_for_signal("lagi", name="gate", result_key="lagi")
+            .repeat_until("gate", "selesai", max_iterations=9, name="ulang")
+            .then(gives(z=1), name=last)
+            .must_complete_within(timedelta(days=3))
+            .max_transitions(50)
+            .max_for_each_items(20)
+            .max_started_workflows(5)
+            .max_state_bytes(9_000)
+            .build()
+        )
+
+    run_id = world.begin(built("z"), {"bulan": "2026-08"}, key="keliling-1")
+    for n in (1, 2):
+        world.signal(run_id, "lagi", {"putaran": n, "catatan": "<b>x</b>"})
+    client, path = browser("analyst"), f"/workflows/{run_id}"
+    page = client.get(path).text
+    run = world.run(run_id)
+    about = facts(page, 'id="facts"')
+    assert (about["Versi"], about["Kunjungan"]) == ("1", str(run.visit)) and run.visit == 3
+    (row,) = world.rows("SELECT * FROM workflow_runs WHERE id = %s", run_id)
+    assert about["Mulai"] == formats.wib(row["created_at"]) and about["Berakhir"] == "–"
+    assert about["Tenggat"] == formats.wib(row["created_at"] + timedelta(days=3))
+    gate = row_of(page, "gate").split()
+    assert next(int(one) for one in gate if one.isdecimal()) == 3
+    used = facts(page, "Batas dan pemakaian")
+    assert used["Butir"] == "2 / 20" and used["Alur dimulai"] == "2 / 5"
+    assert used["Perpindahan"] == f"{formats.whole(row['transitions'])} / 50"
+    assert re.fullmatch(r"[0-9.]+ / 9\.000", used["Besar state (byte)"]) and used["ulang"] == "2"
+    children = world.children(run_id)
+    part = page[page.index("<h2>Anak</h2>") : page.index("Batas dan pemakaian")]
+    assert {int(one) for one in re.findall(r'href="/workflows/(\d+)"', part)} == set(children) and len(children) == 2
+    assert part.count(">Menunggu sinyal</span>") == 2 and "Menunggu sinyal 2" in part
+    state = page[page.index('id="kept"') : page.index("</pre>", page.index('id="kept"'))]
+    assert html.unescape(state).count('"putaran": 2') == 1 and "&lt;b&gt;x&lt;/b&gt;" in state
+    signals = page[page.index('id="signals"') :].split("<li>")[1:]
+    assert [one for one in signals if "dipakai" in one] == signals[:2] and len(signals) == 2
+    assert "definisinya" not in page
+    world.know(built("y"))
+    assert facts(client.get(path).text, 'id="facts"')["Versi"] == "1 (definisinya sudah lain)"
+    world.definitions.pop("keliling")
+    page = client.get(path).text
+    assert facts(page, 'id="facts"')["Versi"] == "1 (definisinya tidak terpasang)"
+    assert facts(page, "Batas dan pemakaian")["Butir"] == "2", "of what is not deployed no limit is known"
 
 
 def test_a_dead_letter_of_another_module_leads_to_its_workflow(browser: Be, world: MysqlWorld) -> None:

@@ -14,13 +14,15 @@ from decimal import Decimal
 from typing import Any, Literal, get_args
 
 Kind = Literal["text", "number", "date", "choice"]
-Flaw = Literal["missing", "long", "number", "date", "choice"]
+Flaw = Literal["missing", "long", "number", "thousands", "date", "choice"]
 
 MAX_FIELDS = 50
 MAX_TEXT = 2_000
 """Characters of one answer."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,79}")
 _NUMBER = re.compile(r"-?[0-9]{1,20}([.,][0-9]{1,10})?")
+_EITHER = re.compile(r"-?[1-9][0-9]{0,2}[.,][0-9]{3}")
+"""1.500 is a thousand and a half to one reader, and one and a half to another."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ def _read(field: Field, text: str) -> Any:
     if field.kind == "number":
         if not _NUMBER.fullmatch(text):
             return _Wrong("number")
+        if _EITHER.fullmatch(text):
+            return _Wrong("thousands")
         return Decimal(text.replace(",", ".")) if "." in text or "," in text else int(text)
     if field.kind == "date":
         try:

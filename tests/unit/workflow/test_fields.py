@@ -29,7 +29,7 @@ def test_what_is_filled_in_becomes_values_of_their_kind() -> None:
     assert payload == told and type(payload["orang"]) is int
 
 
-@pytest.mark.parametrize("text", ["0.10", "0,10", "-12345678901234567890,0000000001"])
+@pytest.mark.parametrize("text", ["0.10", "0,10", "0,125", "1.5000", "1500,125", "-12345678901234567890,0000000001"])
 def test_a_number_with_a_point_is_exact(text: str) -> None:
     payload, flaws = read([Field("n", "number")], {"n": text})
     assert flaws == {} and str(payload["n"]) == text.replace(",", ".") and isinstance(payload["n"], Decimal)
@@ -45,6 +45,8 @@ def test_a_number_with_a_point_is_exact(text: str) -> None:
         ("orang", "NaN", "number"),
         ("orang", "1.000.000", "number"),
         ("orang", "\u0663", "number"),
+        ("orang", "1.500", "thousands"),
+        ("orang", "-999,000", "thousands"),
         ("selesai", "31-08-2026", "date"),
         ("regu", "C", "choice"),
     ],
