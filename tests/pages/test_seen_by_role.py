@@ -115,7 +115,7 @@ def of_others(runs: dict[str, int], jobs: dict[str, int], draft: int) -> Iterato
 
 def of_reports() -> Iterator[Look]:
     for key in REPORTS:
-        shown = ".chart svg a rect" if key in CHARTED else "main tbody tr, main .empty"
+        shown = ".chart svg:visible a rect" if key in CHARTED else "main tbody tr, main .empty"
         yield Look("analyst", f"/reports?report={key}&since=&nomer_nota=SO-COMPLETED", shown)
 
 
