@@ -50,9 +50,14 @@ def serious(page: Page | Frame) -> list[Any]:
     ]
 
 
-def too_wide(page: Page | Frame) -> list[int]:
-    """Whether it has to be moved sideways to be read: how wide its window is, or nothing."""
-    return list(page.evaluate("document.documentElement.scrollWidth > innerWidth ? [innerWidth] : []"))
+def too_wide(page: Page | Frame) -> list[Any]:
+    """Whether it has to be moved sideways to be read: how wide its window is, or nothing. And where a phone shows a row
+    as a card: the values that stand there letter below letter."""
+    squeezed = """[...document.querySelectorAll("table.stack td")].filter((cell) =>
+        cell.checkVisibility() && getComputedStyle(cell).display === "block" && cell.clientWidth < 60
+    ).map((cell) => cell.innerText)"""
+    wide: list[Any] = page.evaluate("document.documentElement.scrollWidth > innerWidth ? [innerWidth] : []")
+    return [*wide, *page.evaluate(squeezed)]
 
 
 def dress(page: Page, root: str, language: str, theme: Any, size: Any) -> None:
