@@ -84,6 +84,11 @@ def _keycloak_roles(access_token: str, keys: Callable[[], jwt.PyJWKClient]) -> l
         raise
     except jwt.PyJWTError:
         return []
-    realm = (claims.get("realm_access") or {}).get("roles") or []
-    groups = claims.get("groups") or []
-    return [str(one).strip("/") for one in (*realm, *groups)]
+    realm = claims.get("realm_access")
+    given = (realm.get("roles") if isinstance(realm, dict) else None, claims.get("groups"))
+    return [one.strip("/") for names in given for one in _names(names)]
+
+
+def _names(given: Any) -> list[str]:
+    """A realm's mapper fills a claim with a list, or (not *multivalued*) with one text, which is one name."""
+    return [one for one in (given if isinstance(given, list) else [given]) if isinstance(one, str)]

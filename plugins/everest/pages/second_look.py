@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import Any
 
 from everest import people
 from everest.intake.submission import is_far_ahead
-from everest.opname.document import WIB
+from everest.opname.document import WIB, wib
 from everest.opname.hints import Hint
 from everest.reports.smells import posted_hints, staged_hints
 from everest.store.unit_of_work import UnitOfWork
@@ -29,7 +29,7 @@ def smells(doc: dict[str, Any], sums: dict[str, Any]) -> list[str]:
     snapshot, sent = doc["snapshot_at"], doc["created_at"]
     if snapshot is not None and sent is not None and sent - snapshot > OLD_SNAPSHOT:
         found.append("old_snapshot")
-    if sent is not None and is_far_ahead(doc["tanggal_posting"], sent.date()):
+    if sent is not None and is_far_ahead(doc["tanggal_posting"], wib(sent.replace(tzinfo=UTC)).date()):
         found.append("far_ahead")
     if doc["dibuat_oleh"] and people.is_same(doc["dibuat_oleh"], doc["diotorisasi_oleh"]):
         found.append("same_person")

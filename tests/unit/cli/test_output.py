@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from io import StringIO
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
+from rich.markup import escape
 
 from everest.cli import output
 
@@ -45,3 +48,18 @@ def test_on_a_narrow_terminal_each_row_is_a_block_and_no_word_is_broken(width: i
     # What is empty is left out, and the totals are there, too.
     assert [line.split()[-1] for line in lines[6:] if line.strip()] == [NOTA, "BRG-B", "JUMLAH", VALUE]
     assert max(map(len, lines)) <= width
+
+
+def test_what_is_emphasised_is_so_in_a_block_too_and_foreign_text_stays_as_it_is() -> None:
+    table = output.Table(title=escape("Nota [x]"), title_justify="left")
+    table.add_column("Nama barang yang panjang sekali", overflow="fold")
+    table.add_column("Nilai", overflow="fold")
+    table.add_row(escape("[red]x[/red]"), "界" * 30)
+    table.add_row("JUMLAH", VALUE, style="bold")
+    stream = StringIO()
+    Console(file=stream, width=20, force_terminal=True, color_system="standard").print(table)
+
+    told = stream.getvalue()
+    assert "[red]x[/" in told and told.count("界") == 30
+    assert "\x1b[1mJUMLAH" in told.replace("\x1b[0m", "")
+    assert max(cell_len(re.sub(r"\x1b\[[0-9;]*m", "", line)) for line in told.splitlines()) <= 20

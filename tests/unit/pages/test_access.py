@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,10 +14,11 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 from jwt.algorithms import RSAAlgorithm
+from starlette.exceptions import HTTPException
 
 from everest.pages.access import Permission, Person, Role, RoleMapping
 from everest.pages.guard import needs
-from everest.pages.login import person_of, roles_of
+from everest.pages.login import airflow_login, person_of, roles_of
 from everest.pages.settings import DEFAULT_ROLES, PageSettings
 from everest.pages.tokens import is_signed, sign
 from everest.settings import MysqlUrl, Settings
@@ -111,9 +114,13 @@ def signing() -> RSAPrivateKey:
 
 @pytest.fixture
 def keys(signing: RSAPrivateKey, monkeypatch: pytest.MonkeyPatch) -> Callable[[], jwt.PyJWKClient]:
-    """What a realm publishes: the key that it signs with and one that it encrypts with."""
+    """What a realm publishes: the key that it signed with before, the one of now, and one that it encrypts with."""
     public = RSAAlgorithm.to_jwk(signing.public_key(), as_dict=True)
-    published = {"keys": [public | {"kid": "rsa", "use": "sig", "alg": "RS256"}, public | {"kid": "enc", "use": "enc"}]}
+    before = RSAAlgorithm.to_jwk(generate_private_key(65537, 2048).public_key(), as_dict=True)
+    sign = {"use": "sig", "alg": "RS256"}
+    published = {
+        "keys": [before | {"kid": "old"} | sign, public | {"kid": "rsa"} | sign, public | {"kid": "enc", "use": "enc"}]
+    }
     monkeypatch.setattr(jwt.PyJWKClient, "fetch_data", lambda self: published)
     return lambda: jwt.PyJWKClient("http://keycloak.example/certs")
 
@@ -136,6 +143,15 @@ def test_each_auth_manager_tells_roles_in_its_own_way(
     assert roles_of(OfKeycloak("7f3a", "rina", ""), keys) == []
 
 
+@pytest.mark.parametrize("odd", ["ops", ["/ops", {"name": "x"}, None, 7, ["x"]], {"x": ["y"]}, 7, True])
+def test_a_claim_of_another_shape_gives_the_names_in_it_and_no_letters(
+    signing: RSAPrivateKey, keys: Callable[[], jwt.PyJWKClient], odd: Any
+) -> None:
+    told = [] if isinstance(odd, dict | int) else ["ops"]
+    assert roles_of(_access(signing, realm_access=odd, groups=None), keys) == []
+    assert roles_of(_access(signing, realm_access={"roles": odd}, groups=odd), keys) == told * 2
+
+
 def test_keycloaks_roles_are_those_that_the_realm_signed(
     signing: RSAPrivateKey, keys: Callable[[], jwt.PyJWKClient]
 ) -> None:
@@ -146,6 +162,8 @@ def test_keycloaks_roles_are_those_that_the_realm_signed(
     forged = [
         _access(other),
         _access(other, kid="unknown"),
+        _access(signing, kid="old"),
+        _access(signing, kid="enc"),
         _access("k" * 32, algorithm="HS256"),
         _access("", algorithm="none"),
         _access(signing, exp=time.time() - 3600),
@@ -172,6 +190,26 @@ def test_the_number_of_a_row_in_fab_is_nobodys_name() -> None:
     assert person_of(OfFab(1024, "joko", "Viewer"), settings) == Person("joko", frozenset({Role.ANALYST}))
     assert person_of(OfFab(3, "1024", "Viewer"), settings) == Person("1024", frozenset({Role.FINANCE}))
     assert person_of(OfKeycloak("7f3a", "rina", ""), settings) == Person("rina", frozenset({Role.FINANCE}))
+
+
+@pytest.mark.parametrize("refused", [None, 401, 403, 500])
+def test_whom_airflow_does_not_know_is_nobody(monkeypatch: pytest.MonkeyPatch, refused: int | None) -> None:
+    """Keycloak's manager has None for a session whose access token is gone; what fails in Airflow stays a failure."""
+
+    async def get_user(*asked: Any) -> None:
+        if refused:
+            raise HTTPException(refused)
+
+    async def bearer_scheme(request: Any) -> None: ...
+
+    known = SimpleNamespace(get_user=get_user, bearer_scheme=bearer_scheme)
+    monkeypatch.setitem(sys.modules, "airflow.api_fastapi.core_api.security", known)  # type: ignore[arg-type]
+    who = airflow_login(SETTINGS)(SimpleNamespace())  # type: ignore[arg-type]
+    if refused == 500:
+        with pytest.raises(HTTPException):
+            asyncio.run(who)
+    else:
+        assert asyncio.run(who) is None
 
 
 def test_who_is_there_without_a_login_is_nobody_whatever_role_the_site_gave_them() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -49,6 +49,12 @@ def test_books_that_were_frozen_long_before_the_count_was_sent(age: timedelta, e
 @pytest.mark.parametrize(("ahead", "expected"), [(31, []), (32, ["far_ahead"]), (13_149, ["far_ahead"]), (-400, [])])
 def test_a_posting_date_that_is_more_likely_a_slip(ahead: int, expected: list[str]) -> None:
     assert found(tanggal_posting=SENT.date() + timedelta(days=ahead)) == expected
+
+
+def test_the_day_on_which_it_came_is_that_of_jakarta() -> None:
+    """As `submit` reckons it: an hour after midnight it is still the day before in UTC."""
+    assert found(created_at=datetime(2026, 3, 31, 18, 0), tanggal_posting=date(2026, 5, 2)) == []
+    assert found(created_at=datetime(2026, 3, 31, 18, 0), tanggal_posting=date(2026, 5, 3)) == ["far_ahead"]
 
 
 @pytest.mark.parametrize("unknown", [{"snapshot_at": None}, {"created_at": None}])
