@@ -27,6 +27,8 @@ SENTENCES = "sentences"
 UNTELLABLE = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What telling a row's sentence anew can raise when another version or program wrote it: with another key, other holes,
 or other things in them. Its text stands beside it."""
+PLAIN = frozenset({str, int})
+"""Holes that are told and kept as they are."""
 
 
 @lru_cache(maxsize=1)
@@ -77,6 +79,8 @@ class Said(str):
 def say(language: Language, key: str, **values: Any) -> Said:
     """The sentence of a key; as an error's message it can be told in the other language, too. values: what JSON holds;
     a Said among them, or what rows keep of one, is told in its reader's language as well. Raises as `text` does."""
+    if PLAIN.issuperset(map(type, values.values())):  # most are, and a document may have 20,000 problems
+        return _said(_texts(key)[language].format_map(values), key, values)
     plain = {name: _plain(name, value) for name, value in values.items()}
     return _said(_texts(key)[language].format_map(plain), key, {name: _kept(value) for name, value in values.items()})
 
