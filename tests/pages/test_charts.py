@@ -4,6 +4,7 @@ at a desk and, without moving anything sideways, on a phone."""
 from __future__ import annotations
 
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -25,10 +26,12 @@ DRAWN = """() => [...document.querySelectorAll(".chart svg")].filter((one) => on
     bars: [...svg.querySelectorAll("a")].map((a) => ({
         title: a.querySelector("title").textContent, top: a.getBoundingClientRect().top,
         width: a.getBoundingClientRect().width, fill: getComputedStyle(a.querySelector("rect")).fill,
-        side: a.getAttribute("class"),
+        side: a.getAttribute("class"), box: a.querySelector("rect").getBoundingClientRect().toJSON(),
     })),
     texts: [...svg.querySelectorAll(".axis text")].map((one) => one.getBoundingClientRect()).map(
         (one) => [one.left, one.right, one.height]),
+    labels: [...svg.querySelectorAll(".axis.y text")].map((one) => one.getBoundingClientRect().toJSON()),
+    values: [...svg.querySelectorAll(".axis.x text")].map((one) => one.getBoundingClientRect().toJSON()),
     box: [svg.getBoundingClientRect().left, svg.getBoundingClientRect().right],
 }))"""
 
@@ -100,3 +103,15 @@ def test_a_legend_says_which_colour_is_what_and_a_phone_needs_no_scrolling(
                 left, right = found["box"]
                 assert too_wide(page) == [] and left >= 0 and right <= size["width"]
                 assert all(left - 1 <= one[0] and one[1] <= right + 1 and one[2] >= 12 for one in found["texts"]), path
+                names, values = found["labels"], sorted(found["values"], key=lambda one: one["left"])
+                assert len(names) == len(found["bars"]) and len(values) >= 2, path
+                assert not any(_overlap(name, bar["box"]) for name in names for bar in found["bars"]), path
+                assert not any(_overlap(*pair) for pair in pairwise(values)), path
+
+
+def _overlap(one: dict[str, float], other: dict[str, float]) -> bool:
+    """By more than the pixel that an edge has."""
+    return all(
+        min(one[end], other[end]) - max(one[begin], other[begin]) > 1
+        for begin, end in (("left", "right"), ("top", "bottom"))
+    )

@@ -282,6 +282,9 @@ def test_somebody_whom_a_collation_takes_for_the_clerk_is_another_person(browser
 
     assert "SO-H1" not in browser("warehouse").get("/drafts").text
     assert "SO-H1" in browser("analyst").get("/drafts").text
+    one = re.compile(r"Draf</span> <strong>1</strong>")
+    counted = [bool(one.search(browser(role).get("/documents").text)) for role in ("warehouse", "analyst")]
+    assert counted == [False, True]
 
 
 def test_drafts_go_on_where_the_page_before_ended(

@@ -92,7 +92,8 @@ def test_signals_and_inputs_reach_the_wait(
     monkeypatch.setattr(bootstrap, "deployed", lambda name, version, definition_hash="": {"asks": asks}.get(name))
     run_id = world.begin(asks, {"invoice": "F-1"})
 
-    everest("workflow", "signal", str(run_id), "paid", "--correlation", "F-2", "--payload", '{"amount": 9.50}')
+    other = everest("workflow", "signal", str(run_id), "paid", "--correlation", "F-2", "--payload", '{"amount": 9.50}')
+    assert "It is waiting_for_signal, at" in other.stdout
     world.walk()
     assert "only with invoice = F-1" in everest("workflow", "show", str(run_id)).stdout
     everest("workflow", "signal", str(run_id), "paid", "--correlation", "F-1", "--payload", '{"amount": 1.50}')

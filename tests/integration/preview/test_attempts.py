@@ -104,6 +104,29 @@ def test_a_correction_of_the_header_is_told_as_well_its_instants_in_wib(walker: 
     assert header.after["snapshot_at"] == "2026-03-10 01:30:00 WIB"
 
 
+def test_an_instant_of_another_program_that_jakarta_cannot_write_is_told_as_it_stands(
+    walker: Walker, connection: Any
+) -> None:
+    document = builders.document(connection, [Line("A", qty_fisik=None)], otorisasi_level=2)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE so_headers_staging SET snapshot_at = '9999-12-31 23:00:00', zona_waktu = 'UTC' WHERE id = %s",
+            (document.header_id,),
+        )
+    connection.commit()
+    walker.post(document.shadow_id)
+
+    correct(walker, document, Line("A"), snapshot_at=datetime(2026, 3, 9, 17, 30, tzinfo=UTC))
+    walker.post(document.shadow_id)
+
+    changes = told(walker, document.nomer_nota).attempts[1].changes or ()
+    (header,) = [change for change in changes if not change.baris]
+    assert (header.before["snapshot_at"], header.after["snapshot_at"]) == (
+        "9999-12-31 23:00:00",
+        "2026-03-10 00:30:00 WIB",
+    )
+
+
 def test_a_correction_that_nobody_has_tried_yet_stands_apart(walker: Walker, connection: Any) -> None:
     document = builders.document(connection, LINES)
     walker.post(document.shadow_id)
