@@ -103,6 +103,7 @@ class History:
                     "created_at": f"{attempt.created_at.isoformat()}+00:00",
                     **{name: [one.as_json() for one in getattr(attempt, name)] for name in ("problems", "gone", "new")},
                     "changes": None if attempt.changes is None else [vars(change) for change in attempt.changes],
+                    "asked_by": [vars(act) for act in attempt.asked_by],
                 }
                 for attempt in self.attempts
             ],

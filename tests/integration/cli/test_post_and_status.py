@@ -184,7 +184,12 @@ def test_attempts_tell_what_a_correction_changed(
     assert (people.exit_code, programs.exit_code) == (0, 0), people.output
     for text in ("attempt 1: FAILED 422", "gone: baris 1, qty_fisik", "attempt 2: COMPLETED", "0 baris akan berubah"):
         assert text in people.stdout
-    assert [attempt["outcome"] for attempt in answer(programs)["attempts"]] == ["FAILED", "COMPLETED"]
+    first, second = answer(programs)["attempts"]
+    assert (first["outcome"], second["outcome"]) == ("FAILED", "COMPLETED")
+    assert [(sorted(act), act["action"]) for act in second["asked_by"]] == [
+        (["action", "actor", "reason"], "replace"),
+        (["action", "actor", "reason"], "rerun"),
+    ]
 
 
 def test_h21_a_rerun_of_a_completed_document_says_that_0_rows_would_change(
