@@ -64,7 +64,7 @@ def test_an_analyst_sees_everything_and_can_do_nothing(live: Live, open_as: Open
         frame = opened(page, "Dokumen")
         expect(frame.locator("#rows")).to_contain_text(failed.nomer_nota)
         for path in paths:
-            led(frame, f"{path}")
+            led(frame, path)
             expect(frame.locator("h1")).to_be_visible()
             expect(frame.locator(ACTS)).to_have_count(0)
         for path in acting:
