@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from fastapi import FastAPI, Request
 
+from everest import bootstrap
 from everest.pages.access import Person, Role, RoleMapping
 from everest.pages.app import create_app
 from everest.pages.settings import PageSettings
 from everest.pages.tokens import sign
 from everest.settings import MysqlUrl, Settings
+from everest.workflow.definition import Definition
+from tests import builders
+from tests.workflow.world import MysqlWorld
 
 with warnings.catch_warnings():
     # It would rather have another HTTP library than the one everything here uses.
@@ -60,3 +66,23 @@ Be = Callable[[str | None], Browser]
 @pytest.fixture
 def browser(app: FastAPI) -> Be:
     return lambda who: Browser(app, who)
+
+
+@pytest.fixture
+def warehouse(connection: Any) -> None:
+    builders.warehouse(connection, "GD-A")
+    connection.commit()
+
+
+@pytest.fixture
+def world(database: MysqlUrl, monkeypatch: pytest.MonkeyPatch) -> Iterator[MysqlWorld]:
+    """Its definitions are those that this site runs."""
+    with closing(MysqlWorld(database)) as found:
+        found.database.move_clock(datetime.now(UTC) - found.now)  # the pages take the time from the server
+
+        def deployed(name: str, version: str, definition_hash: str | None = None) -> Definition | None:
+            known = found.definitions.get(name)
+            return known if known is not None and known.version == version else None
+
+        monkeypatch.setattr(bootstrap, "deployed", deployed)
+        yield found

@@ -10,15 +10,11 @@ from tests.pages.conftest import Be
 
 HEADER = {"nomer_nota": "SO-H1", "gudang_kode": "GD-A", "tanggal_opname": "2026-08-31", "decimal": "id"}
 
-
 SOUND = "kode_barang;qty_sistem;qty_fisik;harga_pokok\n00123;10;12;1500,00\nBRG-B;7;5;2500,50\n"
-
 
 NOT_COUNTED = [Line("00123", "10", "12", "1500"), Line("BRG-B", "7", None, "2500.50")]
 
-
 COUNTED = "kode_barang;qty_sistem;qty_fisik;harga_pokok\n00123;10;12;1500,00\nBRG-B;7;5;2500,50\n"
-
 
 LINES = (
     "kode_barang;lot;qty_sistem;qty_fisik;harga_pokok\n"
@@ -32,3 +28,6 @@ def kept(browser: Be, connection: Any, who: str = "warehouse", pasted: str = LIN
     assert sent.status_code == 303, sent.text
     connection.commit()
     return int(re.findall(r"new=(\d+)", sent.headers["location"])[0])
+
+
+TITLES = "kode_barang;qty_sistem;qty_fisik;harga_pokok;lot"

@@ -64,3 +64,22 @@ def audited(conn: Any, outcome: str, hours_ago: int = 1, note: str | None = None
             started_at=datetime.now(UTC).replace(tzinfo=None) - timedelta(hours=hours_ago),
         )
     conn.commit()
+
+
+def audit(conn: Any) -> list[tuple[str, str]]:
+    conn.commit()
+    return [
+        (row["actor"], row["action"]) for row in builders.rows(conn, "SELECT actor, action FROM audit_log ORDER BY id")
+    ]
+
+
+def broken_letter(conn: Any, body: str, digest: str) -> int:
+    with conn.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO broken_letters (digest, reason, body, body_bytes, origin, copies, first_seen_at, last_seen_at)"
+            " VALUES (%s, 'not JSON', %s, 9, 'x / y', 2, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))",
+            (digest * 64, body),
+        )
+        number = int(cursor.lastrowid)
+    conn.commit()
+    return number

@@ -11,9 +11,8 @@ from everest.pages.words import catalogue
 from tests import builders
 from tests.pages.conftest import Be
 from tests.pages.posted import csv_rows
-from tests.pages.standing import failed, run
+from tests.pages.standing import broken_letter, failed, run
 from tests.pages.tables import table
-from tests.pages.test_acting import broken_letter
 
 NOTA, AGE, ATTEMPTS, REASON, MESSAGE = "Nota", "Umur", "Percobaan", "Alasan", "Pesan"
 

@@ -15,7 +15,7 @@ from tests.pages.chromium import Open, address, chromium, open_as
 from tests.pages.conftest import Be
 from tests.pages.eyes import DESK, PHONE, too_wide
 from tests.pages.forms import HEADER
-from tests.pages.test_hostile_rows import NAMES, addresses, filled, poison
+from tests.pages.poisoned import NAMES, addresses, filled, poison
 
 __all__ = ["address", "chromium", "open_as"]
 

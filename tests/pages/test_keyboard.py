@@ -14,11 +14,9 @@ from everest.settings import MysqlUrl
 from tests import builders
 from tests.builders import Line
 from tests.pages.chromium import Open, address, chromium, open_as
-from tests.pages.eyes import PHONE
+from tests.pages.eyes import PHONE, refreshed
 from tests.pages.posted import walked
-from tests.pages.standing import failed, waiting
-from tests.pages.test_acting import broken_letter
-from tests.pages.test_refresh import refreshed
+from tests.pages.standing import broken_letter, failed, waiting
 
 __all__ = ["address", "chromium", "open_as"]
 

@@ -7,7 +7,7 @@ from typing import Any
 from everest.settings import MysqlUrl
 from tests import builders
 from tests.pages.conftest import Be
-from tests.pages.test_hostile_rows import addresses, filled
+from tests.pages.poisoned import addresses, filled
 
 
 def test_whoever_looks_at_whatever_changes_no_row(browser: Be, database: MysqlUrl, connection: Any) -> None:

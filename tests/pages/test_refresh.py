@@ -17,19 +17,14 @@ from everest.workflow.builder import workflow
 from tests import builders
 from tests.pages.chromium import Open, address, chromium, open_as
 from tests.pages.conftest import Be
+from tests.pages.eyes import refreshed
 from tests.pages.forms import kept
 from tests.pages.posted import csv_rows
 from tests.pages.standing import failed, run, waiting
-from tests.pages.test_workflows import world
 from tests.workflow.world import MysqlWorld
 
-__all__ = ["address", "chromium", "open_as", "world"]
+__all__ = ["address", "chromium", "open_as"]
 TEMPLATES = Path(view.__file__).parent / "templates"
-
-
-def refreshed(page: Page) -> None:
-    """Now instead of in five seconds."""
-    page.evaluate("async () => tell(await look())")
 
 
 def focused(page: Page) -> Any:

@@ -17,9 +17,9 @@ from everest.settings import MysqlUrl
 from tests import builders
 from tests.builders import Line
 from tests.integration.opname.walk import Walker
+from tests.pages.bars import compare, drawn_bars
 from tests.pages.conftest import Be
 from tests.pages.tables import amount, table
-from tests.pages.test_reports import compare, drawn_bars
 
 TODAY = date(2026, 3, 31)
 POSTED = {

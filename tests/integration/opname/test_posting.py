@@ -5,28 +5,16 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal as D
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
 from everest.intake import submission
 from everest.intake.replace import replace
-from everest.opname.workflow import post_opname
-from everest.settings import Settings
-from everest.workflow import runner
 from tests import builders
 from tests.builders import Line
+from tests.integration.opname.posting import NOON, post
 from tests.integration.opname.walk import Walker
-
-NOON = datetime(2026, 3, 10, 5, 0, tzinfo=UTC)  # 12:00 WIB
-MORNING_WIB = datetime(2026, 3, 10, 8, 0)
-
-
-def post(walker: Walker, connection: Any, *lines: Line, **header: Any) -> tuple[dict[str, Any], str]:
-    """Submits and posts; the shadow row afterwards, and the nota."""
-    document = builders.document(connection, lines, **header)
-    walker.post(document.shadow_id)
-    return builders.shadow(connection, document.shadow_id), document.nomer_nota
 
 
 def test_the_example_of_the_posting_rules(walker: Walker, connection: Any) -> None:
@@ -179,142 +167,6 @@ def test_h21_a_completed_document_does_not_change_when_its_staging_row_does(walk
     assert row["response"]["total_debet"] == "8001.00"
 
 
-def test_another_document_with_a_posted_nota_is_a_conflict(walker: Walker, connection: Any) -> None:
-    post(walker, connection, Line("A"), nomer_nota="SO-1")
-    before = builders.books(connection)
-
-    row, _ = post(walker, connection, Line("A"), nomer_nota="SO-1")
-
-    assert (row["worker_status"], row["error_code"]) == ("FAILED", 409)
-    assert "SO-1" in row["error"]
-    assert builders.books(connection) == before
-
-
-def test_a_job_that_names_another_nota_than_its_document_posts_nothing(walker: Walker, connection: Any) -> None:
-    """It would be COMPLETED, and whoever asks for its nota would be told that it is posted."""
-    document = builders.document(connection, nomer_nota="SO-1")
-    with connection.cursor() as cursor:
-        cursor.execute("UPDATE rabbit_publish_shadow SET nomer_nota = 'SO-2' WHERE id = %s", (document.shadow_id,))
-    connection.commit()
-
-    assert walker.post(document.shadow_id) == "FAILED"
-
-    row = builders.shadow(connection, document.shadow_id)
-    assert row["error_code"] == 409
-    assert "menyebut nota SO-2" in row["error"] and "adalah nota SO-1" in row["error"]
-    assert builders.books(connection).postings == 0
-
-
-@pytest.mark.parametrize("nota", [None, "", "SO-1  "])
-def test_a_job_without_a_nota_or_with_blanks_behind_it_is_the_documents(
-    walker: Walker, connection: Any, nota: str | None
-) -> None:
-    document = builders.document(connection, nomer_nota="SO-1")
-    with connection.cursor() as cursor:
-        cursor.execute("UPDATE rabbit_publish_shadow SET nomer_nota = %s WHERE id = %s", (nota, document.shadow_id))
-    connection.commit()
-
-    assert walker.post(document.shadow_id) == "COMPLETED"
-
-
-@pytest.mark.parametrize("tasks", ["per_step", "fused"])
-@pytest.mark.parametrize(
-    ("nota", "carriers", "ends"),
-    [("SO-2", "SO-1", "FAILED"), ("SO-2", None, "FAILED"), ("SO-1 ", "SO-1", "COMPLETED"), (None, "SO-1", "COMPLETED")],
-)
-def test_a_second_job_that_came_while_the_document_was_at_work_is_completed_only_for_its_own_nota(
-    walker: Walker,
-    connection: Any,
-    tasks: Literal["per_step", "fused"],
-    nota: str | None,
-    carriers: str | None,
-    ends: str,
-) -> None:
-    document = builders.document(connection, [Line("A")], nomer_nota="SO-1")
-    with connection.cursor() as cursor:
-        cursor.execute("UPDATE rabbit_publish_shadow SET nomer_nota = %s WHERE id = %s", (carriers, document.shadow_id))
-    second = builders.shadow_row(connection, document.transaksi_id, nota)
-    connection.commit()
-    definition = post_opname(Settings(posting_tasks=tasks))
-    steps = [one.name for one in definition.steps]
-    ticket = walker.claim(document.shadow_id)
-    runner.run_task(definition, ticket, steps[:1], walker.database.transaction, is_last_try=True)
-    assert walker.post(second) == "WAITING"
-
-    for task in [steps] if tasks == "fused" else [[one] for one in steps]:
-        runner.run_task(definition, ticket, task, walker.database.transaction, is_last_try=True)
-
-    row, first = builders.shadow(connection, second), builders.shadow(connection, document.shadow_id)
-    assert (row["worker_status"], first["worker_status"]) == (ends, "COMPLETED")
-    assert builders.books(connection).postings == 1
-    if ends == "COMPLETED":
-        assert (row["response"], row["workflow_id"]) == (first["response"], first["workflow_id"])
-        return
-    late = builders.shadow_row(connection, document.transaksi_id, nota)
-    connection.commit()
-    walker.post(late)
-    after = builders.shadow(connection, late)
-    told = ("workflow_id", "current_step", "error_code", "error", "response")
-    assert [row[name] for name in told] == [after[name] for name in told]  # as one that comes after the end
-    assert (row["error_code"], row["workflow_id"], row["response"]["message"]) == (409, None, row["error"])
-    assert "dengan nota SO-1; nota SO-2 tidak bisa" in row["error"]
-
-
-def test_a_job_that_was_refused_for_its_nota_stays_so_when_one_with_the_documents_posts_it(
-    walker: Walker, connection: Any
-) -> None:
-    document = builders.document(connection, [Line("A")], nomer_nota="SO-1")
-    with connection.cursor() as cursor:
-        cursor.execute("UPDATE rabbit_publish_shadow SET nomer_nota = 'SO-2' WHERE id = %s", (document.shadow_id,))
-    second = builders.shadow_row(connection, document.transaksi_id, "SO-1")
-    connection.commit()
-    assert walker.post(document.shadow_id) == "FAILED"
-
-    assert walker.post(second) == "COMPLETED"
-
-    row = builders.shadow(connection, document.shadow_id)
-    assert (row["worker_status"], row["error_code"], row["workflow_id"]) == ("FAILED", 409, None)
-
-
-def change(connection: Any, sql: str, *parameters: Any) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, parameters)
-    connection.commit()
-
-
-def test_a_job_that_takes_a_failed_document_over_after_its_first_step_posts_its_own_nota_only(
-    walker: Walker, connection: Any
-) -> None:
-    """The carrier names none, so nobody but the last step can tell."""
-    document = builders.document(connection, nomer_nota="SO-1", diotorisasi_at=NOON)
-    change(connection, "UPDATE rabbit_publish_shadow SET nomer_nota = NULL WHERE id = %s", document.shadow_id)
-
-    def close_the_month(step: str) -> None:
-        if step == "post_jurnal":
-            builders.period(connection, "2026-03", "CLOSED")
-            connection.commit()
-
-    assert walker.post(document.shadow_id, close_the_month) == "FAILED"
-    change(connection, "UPDATE periode_akuntansi SET status = 'OPEN' WHERE periode = '2026-03'")
-    other = builders.shadow_row(connection, document.transaksi_id, "SO-2")
-    connection.commit()
-    walker.post(other)
-
-    assert builders.shadow(connection, other)["worker_status"] == "FAILED"
-    assert builders.books(connection) == builders.NOTHING_POSTED
-
-
-@pytest.mark.parametrize("word", ["COMPLETED", "Completed"])
-def test_a_nota_that_an_older_system_completed_is_settled_untouched(walker: Walker, connection: Any, word: str) -> None:
-    builders.shadow_row(connection, 77, "SO-OLD", worker_status=word)
-
-    row, _ = post(walker, connection, Line("A"), nomer_nota="SO-OLD")
-
-    assert row["worker_status"] == "COMPLETED"
-    assert "sistem lama" in row["response"]["message"]
-    assert builders.books(connection) == builders.NOTHING_POSTED
-
-
 def test_h23_a_closed_month_refuses_its_last_second_and_not_a_later_day(walker: Walker, connection: Any) -> None:
     builders.period(connection, "2026-01", "CLOSED")
     last = datetime(2026, 1, 31, 16, 59, 59, tzinfo=UTC)  # 23:59:59 WIB
@@ -384,68 +236,6 @@ def test_lines_corrected_after_step_one_are_the_lines_that_are_posted(walker: Wa
     row = builders.shadow(connection, document.shadow_id)
     assert row["n"] == 2, "a jump back is a new DAG run"
     assert row["dag_run_id"].endswith("__2")
-
-
-def test_leftovers_of_an_unfinished_attempt_are_archived_and_replaced(walker: Walker, connection: Any) -> None:
-    document = builders.document(connection, [Line("A", "10", "12", "1500")], diotorisasi_at=NOON)
-    keys = {"nomer_nota": document.nomer_nota, "transaksi_id": document.transaksi_id, "tanggal_wib": MORNING_WIB}
-    ours = builders.insert(connection, "jurnal", kode_akun="1010030030", debet="5", sumber="OPNAME", **keys)
-    unlabelled = builders.insert(connection, "jurnal", kode_akun="7010150", kredit="5", **keys)
-    card = builders.movement(connection, "A", masuk="1", created_at=NOON - timedelta(days=1), sumber="OPNAME", **keys)
-    kept = [
-        builders.insert(connection, "jurnal", kode_akun="1010030030", debet="7", sumber="LAMA", **keys),
-        builders.insert(connection, "jurnal", kode_akun="5000", debet="7", **keys),
-        builders.insert(
-            connection, "jurnal", kode_akun="1010030030", debet="7", sumber="OPNAME", **keys | {"nomer_nota": "OTHER"}
-        ),
-    ]
-
-    assert walker.post(document.shadow_id) == "COMPLETED"
-
-    assert [
-        row["id"] for row in builders.rows(connection, "SELECT id FROM jurnal WHERE posting_id IS NULL ORDER BY id")
-    ] == kept
-    archived = builders.rows(connection, "SELECT id, oleh_posting_id FROM jurnal_arsip ORDER BY id")
-    assert [row["id"] for row in archived] == [ours, unlabelled]
-    posting_id = builders.shadow(connection, document.shadow_id)["response"]["posting_id"]
-    assert {row["oleh_posting_id"] for row in archived} == {posting_id}
-    assert [row["id"] for row in builders.rows(connection, "SELECT id FROM kartu_stok_arsip")] == [card]
-
-
-def test_unlabelled_leftovers_on_the_accounts_of_the_warehouse_are_replaced_and_those_of_another_stay(
-    walker: Walker, connection: Any
-) -> None:
-    for kode in ("1010030031", "7010151", "7020021", "1010030032"):
-        builders.account(connection, kode)
-    own = {"akun_persediaan": "1010030031", "akun_laba_selisih": "7010151", "akun_rugi_selisih": "7020021"}
-    builders.insert(connection, "akun_gudang", gudang_kode="GD-A", **own)
-    builders.insert(connection, "akun_gudang", gudang_kode="GD-B", akun_persediaan="1010030032")
-    document = builders.document(connection, [Line("A", "10", "12", "1500")], diotorisasi_at=NOON)
-    keys = {"nomer_nota": document.nomer_nota, "transaksi_id": document.transaksi_id, "tanggal_wib": MORNING_WIB}
-    left = [builders.insert(connection, "jurnal", kode_akun=kode, debet="5", **keys) for kode in own.values()]
-    common = builders.insert(connection, "jurnal", kode_akun=builders.PERSEDIAAN, debet="5", **keys)
-    kept = builders.insert(connection, "jurnal", kode_akun="1010030032", debet="5", **keys)
-
-    assert walker.post(document.shadow_id) == "COMPLETED"
-
-    assert [row["id"] for row in builders.rows(connection, "SELECT id FROM jurnal_arsip ORDER BY id")] == [
-        *left,
-        common,
-    ]
-    assert [row["id"] for row in builders.rows(connection, "SELECT id FROM jurnal WHERE posting_id IS NULL")] == [kept]
-    assert [row[1] for row in builders.journal_of(connection, document.nomer_nota)] == ["1010030031", "7010151"]
-
-
-def test_a_leftover_in_a_closed_month_is_refused(walker: Walker, connection: Any) -> None:
-    document = builders.document(connection, [Line("A")], diotorisasi_at=NOON)
-    builders.period(connection, "2026-02", "CLOSED")
-    builders.insert(
-        connection, "jurnal", kode_akun="1010030030", debet="5", sumber="OPNAME", nomer_nota=document.nomer_nota,
-        tanggal_wib=datetime(2026, 2, 27),
-    )  # fmt: skip
-
-    assert walker.post(document.shadow_id) == "FAILED"
-    assert builders.shadow(connection, document.shadow_id)["error_code"] == 423
 
 
 def test_a_missing_document_is_a_404(walker: Walker, connection: Any) -> None:

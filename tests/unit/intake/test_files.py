@@ -5,50 +5,17 @@ from __future__ import annotations
 import gc
 import json
 import os
-from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from everest.intake.cells import FileProblem
 from everest.intake.csv_file import KNOWN_COLUMNS
-from everest.intake.files import FileDocument, FileRefused, FileUnreadable, Reading, read_file
-from everest.intake.json_file import MAX_SIGNS
-from everest.intake.submission import MAX_LINES, Line
+from everest.intake.files import FileRefused, FileUnreadable, Reading, read_file
+from everest.intake.submission import Line
 from everest.spreadsheets import guarded
-
-HEADER = {"nomer_nota": "SO-1", "gudang_kode": "GD-A", "tanggal_opname": "2026-08-31"}
-COLUMNS = "kode_barang,lot,gudang_kode,satuan,qty_sistem,qty_fisik,harga_pokok,alasan"
-
-Write = Callable[..., Path]
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    def write(content: str | bytes, name: str = "opname.csv") -> Path:
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
-
-
-def read(path: Path, header: dict[str, str | None] | None = None, **options: Any) -> FileDocument:
-    return read_file(path, Reading(HEADER if header is None else header, **options))
-
-
-def problems(path: Path, header: dict[str, str | None] | None = None, **options: Any) -> list[FileProblem]:
-    with pytest.raises(FileRefused) as refused:
-        read(path, header, **options)
-    return list(refused.value.problems)
-
-
-def places(found: list[FileProblem]) -> list[tuple[int | None, str, int | None]]:
-    return [(problem.baris, problem.kolom, problem.file_line) for problem in found]
-
+from tests.unit.intake.reading import COLUMNS, HEADER, Write, places, problems, read
 
 # --------------------------------------------------------------------------------------------------- what is read
 
@@ -111,26 +78,6 @@ def test_h26_a_file_of_whole_thousands_is_refused_by_cell_until_its_decimal_sign
     assert places(refused) == [(1, "qty_sistem", 2), (2, "qty_fisik", 3), (2, "harga_pokok", 3)]
     assert all("tanda desimal koma (--decimal id)" in problem.pesan for problem in refused)
     assert declared == Decimal("12.345")
-
-
-def test_h42_a_json_number_is_taken_from_its_text(write: Write) -> None:
-    text = json.dumps({**HEADER, "baris": [{"kode_barang": "A", "qty_sistem": 1, "qty_fisik": 2, "harga_pokok": 0}]})
-    path = write(text.replace('"harga_pokok": 0', '"harga_pokok": 9007199254740993.1234'), "opname.json")
-
-    (line,) = read(path, {}).submission.lines
-
-    assert str(line.harga_pokok) == "9007199254740993.123400"
-
-
-def test_a_json_number_is_never_a_thousand_and_one_in_quotes_may_be(write: Write) -> None:
-    line = '{"kode_barang": "A", "qty_sistem": 1.000, "qty_fisik": 12.345, "harga_pokok": %s}'
-    text = json.dumps({**HEADER, "baris": ["LINE"]})
-
-    (read_line,) = read(write(text.replace('"LINE"', line % "100.000"), "opname.json"), {}).submission.lines
-    refused = problems(write(text.replace('"LINE"', line % '"100.000"'), "quoted.json"), {})
-
-    assert read_line[4:7] == (Decimal(1), Decimal("12.345"), Decimal(100))
-    assert places(refused) == [(1, "harga_pokok", None)]
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
@@ -381,74 +328,6 @@ def test_size_has_limits_and_a_sentence_for_each(write: Write, monkeypatch: pyte
 # ------------------------------------------------------------------------------------------------------------ JSON
 
 
-def test_json_names_every_flaw_by_line_and_field(write: Write) -> None:
-    path = write(
-        """{"nomer_nota": "SO-1", "nomer_nota": "SO-1", "gudang_kode": "GD-A", "tanggal_opname": "2026-08-31",
-        "otorisasi_level": 9, "baris": [
-          {"kode_barang": 123, "qty_sistem": true, "qty_fisik": [1], "harga_pokok": 1e99},
-          {"kode_barang": "A", "kode_barang": "B", "qty_sistem": "1", "qty_fisik": null},
-          7,
-          {"kode_barang": "\\ud800", "gudang_kode": "", "qty_sistem": 1.00001, "qty_fisik": 1, "harga_pokok": 1, "x": 1}
-        ]}""",
-        "opname.json",
-    )
-
-    found = problems(path, {})
-
-    assert [(problem.baris, problem.kolom) for problem in found] == [
-        (None, "'nomer_nota'"),
-        (None, "otorisasi_level"),
-        (1, "kode_barang"),
-        (1, "qty_sistem"),
-        (1, "qty_fisik"),
-        (1, "harga_pokok"),
-        (2, "'kode_barang'"),
-        (2, "harga_pokok"),
-        (3, ""),
-        (4, "'x'"),
-        (4, "kode_barang"),
-        (4, "gudang_kode"),
-        (4, "qty_sistem"),
-    ]
-    assert '"123"' in found[2].pesan
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"[]", b"{", b"nul", b'{"baris": NaN}', b"[" * 100_000, b'{"baris": {}}', b'{"a": "\xff"}', b"9" * 10_000],
-)
-def test_json_that_is_no_document_is_refused_with_a_reason(write: Write, content: bytes) -> None:
-    assert problems(write(content, "opname.json"))
-
-
-@pytest.mark.parametrize(
-    "many",
-    [
-        pytest.param(lambda n: '{"baris": [' + ",".join(["{}"] * n) + "]}", id="empty lines"),
-        pytest.param(lambda n: '{"baris": ' + "[" * n + "]" * n + "}", id="lists in lists"),
-        pytest.param(lambda n: "{" + ",".join(f'"{i}":1' for i in range(n)) + "}", id="names"),
-        pytest.param(lambda n: '{"baris": [' + ",".join("1" * n) + "]}", id="numbers"),
-    ],
-)
-def test_json_that_would_be_gigabytes_once_parsed_is_refused_before(
-    write: Write, monkeypatch: pytest.MonkeyPatch, many: Callable[[int], str]
-) -> None:
-    monkeypatch.setattr("everest.intake.json_file.MAX_SIGNS", dict.fromkeys((b"{", b"[", b":", b","), 50))
-    monkeypatch.setattr("json.loads", lambda *_, **__: pytest.fail("it was parsed"))
-
-    (problem,) = problems(write(many(60), "opname.json"))
-
-    assert "bagi menjadi beberapa dokumen" in problem.pesan
-
-
-def test_the_largest_json_document_has_room_for_its_signs() -> None:
-    """All fields in each line, and two texts that use every sign."""
-    line = dict.fromkeys(Line._fields, "1") | {"satuan": "dus: 12, isi", "alasan": "{a} [b]: rusak, basah, bau"}
-    text = json.dumps({**HEADER, "baris": [line] * 100})
-
-    assert all(text.count(sign.decode()) * (MAX_LINES / 100) <= most for sign, most in MAX_SIGNS.items())
-
-
 def test_more_problems_than_anybody_reads_are_counted(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("everest.intake.problem_list.MAX_PROBLEMS", 10)
     lines = [{"a": 1, "b": 2}] * 5
@@ -464,14 +343,6 @@ def test_more_problems_than_anybody_reads_are_counted(write: Write, monkeypatch:
             "dan 5 masalah lagi; perbaiki yang disebut dulu",
             "dan 20 masalah lagi; perbaiki yang disebut dulu",
         )
-
-
-def test_json_keeps_whole_numbers_exponents_and_null_apart(write: Write) -> None:
-    text = '{"baris": [{"kode_barang": "A", "qty_sistem": 1e2, "qty_fisik": -0.0, "harga_pokok": null, "lot": null}]}'
-
-    (line,) = read(write(text, "opname.json")).submission.lines
-
-    assert (str(line.qty_sistem), str(line.qty_fisik), line.harga_pokok, line.lot) == ("100.0000", "0.0000", None, "")
 
 
 def test_the_collector_pauses_while_a_file_is_read_and_works_as_before_afterwards(write: Write) -> None:
