@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -42,18 +43,29 @@ class ApprovalRules:
 
 @dataclass(frozen=True)
 class Surprise:
-    """What a person has to decide about a valid document; no reasons = nothing. Amounts in rupiah.
+    """What a person has to decide about a valid document, if there is anything. Amounts in rupiah.
 
+    tell: its reasons, when somebody asks for them; there may be one for each of 20,000 lines.
     batas_dokumen, batas_baris: the limits that it exceeds, None for one that it keeps.
     """
 
     input_hash: str
-    reasons: tuple[Problem, ...]
+    tell: Callable[[], tuple[Problem, ...]]
     movements: tuple[LateMovement, ...]
     batas_dokumen: Decimal | None
     batas_baris: Decimal | None
     surplus: Decimal
     shortage: Decimal
+
+    @cached_property
+    def reasons(self) -> tuple[Problem, ...]:
+        """Why, one sentence each: the document's limit, late movements, the limits of its lines."""
+        return self.tell()
+
+    @property
+    def is_any(self) -> bool:
+        """Whether there is a reason at all."""
+        return bool(self.movements) or self.batas_dokumen is not None or self.batas_baris is not None
 
     @property
     def evidence(self) -> str:
@@ -98,17 +110,14 @@ def surprise(
 ) -> Surprise:
     """values: computed lines with effective warehouses; policy: (batas_dokumen, batas_baris); totals: (surplus,
     shortage)."""
-    late = freshness.late_movement_problems(header, values, movements)
-    over = limits.limit_problems(values, *policy)
-    exceeded = {problem.kolom for problem in over}
-    return Surprise(
-        input_hash,
-        (*[one for one in over if one.baris is None], *late, *[one for one in over if one.baris is not None]),
-        tuple(freshness.late_movements(header, values, movements)) if late else (),
-        policy[0] if limits.DOCUMENT_LIMIT in exceeded else None,
-        policy[1] if limits.LINE_LIMIT in exceeded else None,
-        *totals,
-    )
+
+    def reasons() -> tuple[Problem, ...]:
+        late = freshness.late_movement_problems(header, values, movements)
+        over = limits.limit_problems(values, *policy)
+        return (*[one for one in over if one.baris is None], *late, *[one for one in over if one.baris is not None])
+
+    late = tuple(freshness.late_movements(header, values, movements))
+    return Surprise(input_hash, reasons, late, *limits.exceeded(values, *policy), *totals)
 
 
 def settled(
@@ -134,7 +143,7 @@ def settled(
 
 def covers(kept: Mapping[str, Any] | None, found: Surprise) -> bool:
     """Whether a document with this surprise may post under the approval that the state holds."""
-    return not found.reasons or (kept is not None and kept["bukti"] == found.evidence)
+    return not found.is_any or (kept is not None and kept["bukti"] == found.evidence)
 
 
 def question(found: Surprise, rules: ApprovalRules, own: Sequence[str], warnings: Sequence[str] = ()) -> dict[str, Any]:

@@ -192,7 +192,7 @@ def _undisturbed(
         and freshness.are_daily_business(header, books.movements_since(header, warehouses))
         and limits.are_kept(summary.total, summary.largest, *policy)
     )
-    nothing = Surprise(input_hash, (), (), None, None, summary.surplus, summary.shortage)
+    nothing = Surprise(input_hash, tuple, (), None, None, summary.surplus, summary.shortage)
     return Computed(summary, references.document_accounts, nothing) if is_quiet else None
 
 

@@ -132,6 +132,8 @@ def late_movement_problems(header: Header, lines: DataFrame, movements: DataFram
 def late_movements(header: Header, lines: DataFrame, movements: DataFrame) -> list[LateMovement]:
     """The movements that `late_movement_problems` names, all of them, by id."""
     snapshot = wib(header.snapshot_at)
+    if not any(_is_late(header)(movement) for _, movement in _each(movements)):
+        return []  # as nearly always: no line has to be looked at
     numbers: dict[tuple[str, str, str], int] = {}
     for baris, *codes in zip(*columns(lines, "baris", "kode_barang", "lot", "gudang_kode"), strict=True):
         numbers.setdefault(_key(*codes), int(baris))

@@ -26,17 +26,28 @@ def are_kept(total: Decimal, largest: Decimal, batas_dokumen: Decimal | None, ba
     return (batas_dokumen is None or total <= batas_dokumen) and (batas_baris is None or largest <= batas_baris)
 
 
+def exceeded(
+    variance_frame: DataFrame, batas_dokumen: Decimal | None, batas_baris: Decimal | None
+) -> tuple[Decimal | None, Decimal | None]:
+    """Of the two limits (rupiah) those that a computed document exceeds, None for one that it keeps: what
+    `limit_problems` has sentences about."""
+    total, largest = _total_and_largest(variance_frame)
+    return (
+        None if are_kept(total, largest, batas_dokumen, None) else batas_dokumen,
+        None if are_kept(total, largest, None, batas_baris) else batas_baris,
+    )
+
+
 def limit_problems(
     variance_frame: DataFrame, batas_dokumen: Decimal | None, batas_baris: Decimal | None
 ) -> list[Problem]:
     """The limits (rupiah) that a computed document exceeds: surplus + shortage of the document, and the value of each
     line. Empty when nothing has to be approved."""
-    debets, kredits = numbers(variance_frame, "nilai_debet"), numbers(variance_frame, "nilai_kredit")
+    total, largest = _total_and_largest(variance_frame)
+    if are_kept(total, largest, batas_dokumen, batas_baris):
+        return []
     problems: list[Problem] = []
     with localcontext(MONEY_CONTEXT):
-        total, largest = debets.total() + kredits.total(), max(debets.largest(), kredits.largest())
-        if are_kept(total, largest, batas_dokumen, batas_baris):
-            return []
         if batas_dokumen is not None and total > batas_dokumen:
             about = {"amount": format_rupiah(total), "limit": format_rupiah(batas_dokumen)}
             problems.append(Problem(None, DOCUMENT_LIMIT, say("id", "limit.document", **about)))
@@ -48,3 +59,9 @@ def limit_problems(
                     sentence = say("id", "limit.line", amount=format_rupiah(debet + kredit), limit=limit)
                     problems.append(Problem(int(baris), LINE_LIMIT, sentence))
     return problems
+
+
+def _total_and_largest(variance_frame: DataFrame) -> tuple[Decimal, Decimal]:
+    debets, kredits = numbers(variance_frame, "nilai_debet"), numbers(variance_frame, "nilai_kredit")
+    with localcontext(MONEY_CONTEXT):
+        return debets.total() + kredits.total(), max(debets.largest(), kredits.largest())

@@ -206,7 +206,7 @@ class Books(Protocol):
         outcome: str,
         code: int | None,
         input_hash: str | None,
-        problems: Sequence[Problem],
+        problems: Iterable[Problem],
         replaced_lines: list[dict[str, Any]] | None = None,
     ) -> None: ...
 

@@ -6,7 +6,8 @@ How a document is read and judged: `count`. Airflow parses the DAG file that nam
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -14,12 +15,14 @@ from typing import Any
 from everest.errors import DocumentRefused, DuplicateKey, Problem
 from everest.opname import approval, document, journal, stock_card
 from everest.opname.amounts import ZERO_MONEY
-from everest.opname.count import OPNAME, Counted, checked, checked_again, hash_of, read, values_stand
+from everest.opname.approval import Surprise
+from everest.opname.count import OPNAME, Computed, Counted, checked, checked_again, hash_of, read, values_stand
 from everest.opname.document import Header, wib
 from everest.opname.ports import AccountingDocument, Books, Leftovers, PostingSet, Step
 from everest.opname.stock_card import CardTotals
 from everest.opname.summary import Summary
 from everest.words import Said, say, together
+from everest.workflow.ticket import Decision
 
 APPROVAL = "persetujuan"
 """The key of the state that holds the approval under which the document posts; None where it needs none."""
@@ -31,6 +34,39 @@ def compute_variance(state: dict[str, Any], step: Step) -> dict[str, Any]:
     Refuses with every problem by line and column. A count that does not hold as it stands (late movements, limits)
     waits here until a person has approved exactly that. Nothing is posted yet.
     """
+    judged = judge(state, step)
+    return judged.concluded(step.decision) if isinstance(judged, Judged) else judged
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A valid document of which step 1 has stored the lines, before it looks who has decided about it. warnings: what
+    is told beside it; kept: the approval of an earlier pass that still counts."""
+
+    counted: Counted
+    computed: Computed
+    warnings: Sequence[str]
+    kept: dict[str, Any] | None
+
+    def concluded(self, decision: Decision | None) -> dict[str, Any]:
+        """What step 1 returns: its values, or the question that a person has to answer first. Raises DocumentRefused
+        403 for a no."""
+        books, header, found = self.counted.books, self.counted.header, self.computed.surprise
+        rules = books.approval_rules()
+        approved = approval.settled(found, self.kept, decision, rules)
+        if approved is None and found.is_any:
+            own = approval.own_people(header, books.correctors(header.transaksi_id))
+            return approval.question(found, rules, own, self.warnings)
+        return {
+            "input_hash": found.input_hash,
+            APPROVAL: approved,
+            **self.computed.summary.as_state(),
+            "peringatan": list(self.warnings),
+        }
+
+
+def judge(state: dict[str, Any], step: Step) -> Judged | dict[str, Any]:
+    """The first half of `compute_variance`; of a nota that stands in the books already, its whole answer."""
     books = step.tx.books
     counted = read(books, state["transaksi_id"])
     _refuse_other_nota(books, counted.header, step.shadow_id)
@@ -42,20 +78,10 @@ def compute_variance(state: dict[str, Any], step: Step) -> dict[str, Any]:
     computed = checked(books, counted, step.now)
     instant = document.posting_instant(header)
     warnings = [*_differences(stands, header, instant), *books.write_values(header, OPNAME, instant, counted.values)]
-    rules = books.approval_rules()
     kept = state.get(APPROVAL)
     if kept is not None and books.was_refused(header.transaksi_id):
         kept = None  # a later no, to other evidence: nobody stands behind the earlier yes any more
-    approved = approval.settled(computed.surprise, kept, step.decision, rules)
-    if approved is None and computed.surprise.reasons:
-        own = approval.own_people(header, books.correctors(header.transaksi_id))
-        return approval.question(computed.surprise, rules, own, warnings)
-    return {
-        "input_hash": counted.input_hash,
-        APPROVAL: approved,
-        **computed.summary.as_state(),
-        "peringatan": warnings,
-    }
+    return Judged(counted, computed, warnings, kept)
 
 
 def clean_duplicate_notas(state: dict[str, Any], step: Step) -> dict[str, Any]:
@@ -120,9 +146,8 @@ def post_jurnal(state: dict[str, Any], step: Step) -> dict[str, Any]:
     books.insert_journal(posting_id, header, instant, rows)
     books.insert_stock_card(posting_id, header, instant)
     _verify(books, posting_id, total, summary.baris_selisih, accounts.persediaan)
-    approved = state[APPROVAL] if computed.surprise.reasons else None
-    said = [] if approved is None else [Problem(None, APPROVAL, approval.sentence(approved))]
-    told = (*said, *computed.surprise.reasons)
+    approved = state[APPROVAL] if computed.surprise.is_any else None
+    told = _told(approved, computed.surprise)
     books.record_attempt(header.transaksi_id, step.n, step.dag_run_id, "COMPLETED", 200, input_hash, told)
     return _posted(posting_id, header.nomer_nota, total, summary.baris_selisih, approved)
 
@@ -147,6 +172,13 @@ def record_failure(state: dict[str, Any], step: Step, error: Exception) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------- helpers
+
+
+def _told(approved: dict[str, Any] | None, surprise: Surprise) -> Iterator[Problem]:
+    """For the history of attempts: who approved, and what."""
+    if approved is not None:
+        yield Problem(None, APPROVAL, approval.sentence(approved))
+    yield from surprise.reasons
 
 
 def _refuse_other_nota(books: Books, header: Header, shadow_id: int) -> None:

@@ -130,11 +130,7 @@ def _count(tx: UnitOfWork, asked: _Asked) -> Preview:
     question: Question | None = None
     before = books.books.posting_of(asked.nomer_nota, asked.transaksi_id)
     for _ in range(MAX_PASSES):
-        computed = steps.compute_variance(dict(state), step)
-        question = Question.of(steps.compute_variance.__name__, computed)
-        if question is not None:
-            yes = Decision("approved", NO_RUN, tx.now, None, question.evidence, 0)
-            computed = steps.compute_variance(dict(state), replace(step, decision=yes))
+        computed, question = _computed(steps.judge(dict(state), step), step)
         state |= computed
         state |= steps.clean_duplicate_notas(dict(state), step)
         outcome = steps.post_jurnal(dict(state), step)
@@ -150,6 +146,17 @@ def _count(tx: UnitOfWork, asked: _Asked) -> Preview:
         return posts
     reasons = Problem.all_of(question.reasons)
     return replace(posts, outcome=Outcome.NEEDS_DECISION, code=WAITS, message=question.message, reasons=reasons)
+
+
+def _computed(judged: steps.Judged | dict[str, Any], step: _Step) -> tuple[dict[str, Any], Question | None]:
+    """What the first step returns, and the question that it asks before; then it is answered with yes."""
+    if not isinstance(judged, steps.Judged):
+        return judged, None
+    computed = judged.concluded(step.decision)
+    question = Question.of(steps.compute_variance.__name__, computed)
+    if question is None:
+        return computed, None
+    return judged.concluded(Decision("approved", NO_RUN, step.now, None, question.evidence, 0)), question
 
 
 def _reversal(tx: UnitOfWork, asked: _Asked, job: Job) -> Preview:

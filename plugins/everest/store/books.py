@@ -188,7 +188,7 @@ class MysqlBooks(BookReader):
         outcome: str,
         code: int | None,
         input_hash: str | None,
-        problems: Sequence[Problem],
+        problems: Iterable[Problem],
         replaced_lines: list[dict[str, Any]] | None = None,
     ) -> None:
         _QUERIES.insert_attempt(
@@ -199,7 +199,7 @@ class MysqlBooks(BookReader):
             outcome=outcome,
             code=code,
             input_hash=input_hash,
-            problems=_json(problems_json(problems)),
+            problems=_json(problems_json(list(problems))),
             replaced_lines=_json(replaced_lines),
         )
 

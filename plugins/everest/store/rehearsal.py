@@ -128,7 +128,7 @@ class RehearsedBooks(BookReader):
         outcome: str,
         code: int | None,
         input_hash: str | None,
-        problems: Sequence[Problem],
+        problems: Iterable[Problem],
         replaced_lines: list[dict[str, Any]] | None = None,
     ) -> None:
         pass

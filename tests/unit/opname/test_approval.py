@@ -51,6 +51,19 @@ def test_a_document_without_reasons_needs_nobody() -> None:
     assert approval.settled(quiet, None, None, RULES) is None
 
 
+@pytest.mark.parametrize("movements", [(), ({},), ({"kode_barang": "Z"},), ({"is_opname": 1},), ({}, {"id": 72})])
+@pytest.mark.parametrize(
+    "policy", [(None, None), (Decimal(8001), Decimal(5001)), (Decimal(0), None), (None, Decimal(0))]
+)
+def test_there_is_something_to_decide_exactly_where_there_is_a_reason(
+    movements: tuple[dict[str, Any], ...], policy: tuple[Decimal | None, Decimal | None]
+) -> None:
+    surprise = found(*movements, policy=policy)
+
+    assert surprise.is_any == bool(surprise.reasons)
+    assert bool(surprise.movements) == any(one.kolom == "qty_sistem" for one in surprise.reasons)
+
+
 def test_the_same_facts_in_another_order_are_the_same_evidence() -> None:
     assert found({}, {"id": 72}).evidence == found({"id": 72}, {}).evidence
     assert found({"created_at": datetime(2026, 8, 14, 6)}).evidence == found({}).evidence

@@ -7,7 +7,7 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everest.opname.limits import are_kept, limit_problems
+from everest.opname.limits import DOCUMENT_LIMIT, LINE_LIMIT, are_kept, exceeded, limit_problems
 from everest.opname.variance import compute_variance
 from tests.unit.opname.tables import lines, said
 
@@ -60,6 +60,11 @@ LIMITS = st.none() | st.decimals(0, 9000, places=2)
 def test_total_and_largest_line_say_whether_any_limit_is_exceeded(
     of_the_document: Decimal | None, of_a_line: Decimal | None
 ) -> None:
-    quiet = limit_problems(FRAME, of_the_document, of_a_line) == []
+    problems = limit_problems(FRAME, of_the_document, of_a_line)
+    quiet = problems == []
 
+    assert exceeded(FRAME, of_the_document, of_a_line) == (
+        of_the_document if any(one.kolom == DOCUMENT_LIMIT for one in problems) else None,
+        of_a_line if any(one.kolom == LINE_LIMIT for one in problems) else None,
+    )
     assert are_kept(Decimal("8001.00"), Decimal("5001.00"), of_the_document, of_a_line) == quiet
