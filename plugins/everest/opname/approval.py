@@ -67,7 +67,7 @@ class Surprise:
         """Whether there is a reason at all."""
         return bool(self.movements) or self.batas_dokumen is not None or self.batas_baris is not None
 
-    @property
+    @cached_property
     def evidence(self) -> str:
         """SHA-256 (hex) over the content of the document and everything beside it that is a reason."""
         canonical = [
