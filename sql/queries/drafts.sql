@@ -38,7 +38,8 @@ FROM (
     FROM so_headers_staging o
     WHERE o.otorisasi_level = 1 AND o.zona_waktu = 'UTC' AND o.submit_token IS NOT NULL
       AND o.id > :after_id
-      AND (:own IS NULL OR (o.dibuat_oleh = :own AND LOWER(TRIM(o.dibuat_oleh)) COLLATE utf8mb4_bin = LOWER(TRIM(:own))))
+      AND (:own IS NULL OR (o.dibuat_oleh BETWEEN :own AND RPAD(:own, 100, ' ')
+       AND LOWER(TRIM(o.dibuat_oleh)) COLLATE utf8mb4_bin = LOWER(TRIM(:own))))
       AND NOT EXISTS (SELECT 1 FROM rabbit_publish_shadow s WHERE s.transaksi_id = o.transaksi_id)
     ORDER BY o.id
     LIMIT :size
@@ -59,7 +60,8 @@ WHERE h.transaksi_id = :transaksi_id AND h.zona_waktu = 'UTC';
 SELECT COUNT(*) AS n, MIN(h.created_at) AS oldest_at
 FROM so_headers_staging h
 WHERE h.otorisasi_level = 1 AND h.zona_waktu = 'UTC' AND h.submit_token IS NOT NULL
-  AND (:own IS NULL OR (h.dibuat_oleh = :own AND LOWER(TRIM(h.dibuat_oleh)) COLLATE utf8mb4_bin = LOWER(TRIM(:own))))
+  AND (:own IS NULL OR (h.dibuat_oleh BETWEEN :own AND RPAD(:own, 100, ' ')
+       AND LOWER(TRIM(h.dibuat_oleh)) COLLATE utf8mb4_bin = LOWER(TRIM(:own))))
   AND NOT EXISTS (SELECT 1 FROM rabbit_publish_shadow s WHERE s.transaksi_id = h.transaksi_id);
 
 -- name: draft_lines(header_id, search, only_variance, sort, size, skip)

@@ -1,6 +1,7 @@
 -- The page "Dokumen": lists and one document, for people. SELECTs only; every list has a LIMIT.
 -- A document that several senders announced is shown once, by the job that carries it. NULL parameters filter nothing:
--- the driver writes them into the statement, so the server folds them away before it chooses an index.
+-- the driver writes them into the statement, so the server folds them away before it chooses an index. A name (`own`) is
+-- looked up with up to a hundred blanks behind it: MySQL's own collation tells a trailing blank from none.
 
 -- name: page_of_documents(before_id, status, nota, gudang_kode, opname_since, opname_until, amount_min, amount_max, own, stuck_before, size)
 -- Newest first; before_id is the last job of the page before. A warehouse is looked up in its indexes first: the
@@ -43,7 +44,8 @@ WHERE s.transaksi_id IS NOT NULL
                     FROM so_headers_staging x JOIN so_details_staging d ON d.header_id = x.id
                     WHERE x.transaksi_id = s.transaksi_id))
           BETWEEN COALESCE(:amount_min, 0) AND COALESCE(:amount_max, 1000000000000000000000000))
-  AND (:own IS NULL OR (h.dibuat_oleh = :own AND LOWER(TRIM(h.dibuat_oleh)) COLLATE utf8mb4_bin = LOWER(TRIM(:own))))
+  AND (:own IS NULL OR (h.dibuat_oleh BETWEEN :own AND RPAD(:own, 100, ' ')
+       AND LOWER(TRIM(h.dibuat_oleh)) COLLATE utf8mb4_bin = LOWER(TRIM(:own))))
   AND (:stuck_before IS NULL
        OR (s.worker_status IN ('PENDING', 'PROCESSING') AND COALESCE(s.worker_at, s.created_at) < :stuck_before))
 ORDER BY s.id DESC
@@ -111,7 +113,8 @@ WHERE s.transaksi_id IS NOT NULL AND others.id IS NULL
           BETWEEN COALESCE(:amount_min, 0) AND COALESCE(:amount_max, 1000000000000000000000000))
   AND (:own IS NULL OR s.transaksi_id IN (
       SELECT h.transaksi_id FROM so_headers_staging h
-      WHERE h.dibuat_oleh = :own AND LOWER(TRIM(h.dibuat_oleh)) COLLATE utf8mb4_bin = LOWER(TRIM(:own))))
+      WHERE h.dibuat_oleh BETWEEN :own AND RPAD(:own, 100, ' ')
+        AND LOWER(TRIM(h.dibuat_oleh)) COLLATE utf8mb4_bin = LOWER(TRIM(:own))))
 GROUP BY s.worker_status;
 
 -- name: count_stuck(stuck_before)$

@@ -105,8 +105,7 @@ class Writer:
             assert not thread.is_alive()
 
     def _write(self, table: str) -> None:
-        url = self.url
-        conn = MySQLdb.connect(host=url.host, port=url.port, user=url.user, passwd=url.password, db=url.schema)
+        conn = store.connect(self.url)
         conn.autocommit(True)
         insert, values = TABLES[table]
         with closing(conn), conn.cursor() as cursor:

@@ -201,10 +201,11 @@ def test_the_list_is_a_file_with_the_same_filters(
 def test_whoever_is_written_with_other_letters_opens_what_their_list_shows(
     browser: Be, connection: Any, many: dict[str, int]
 ) -> None:
-    """The existing application wrote `Warehouse `; an accent makes another person."""
+    """The existing application wrote `Warehouse `, with whatever blanks; an accent makes another person."""
     accent = builders.document(connection, dibuat_oleh="wárehouse")
+    padded = builders.document(connection, dibuat_oleh=f"{'WAREHOUSE':100}")
     clerk = browser("warehouse")
     shown = listed(clerk.get("/documents").text)
-    assert shown == [many["queued"], many["posted"]]
-    assert [clerk.get(f"/documents/{id}").status_code for id in shown] == [200, 200]
+    assert shown == [padded.shadow_id, many["queued"], many["posted"]]
+    assert [clerk.get(f"/documents/{id}").status_code for id in shown] == [200, 200, 200]
     assert clerk.get(f"/documents/{accent.shadow_id}").status_code == 404

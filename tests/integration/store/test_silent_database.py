@@ -75,7 +75,7 @@ def test_a_task_gives_it_up_when_its_time_is_over(
         "login": mysql_server.user,
         "password": mysql_server.password,
         "schema": "information_schema",
-        "extra": {"charset": "utf8mb4"},
+        "extra": {"charset": "utf8mb4"} | ({"ssl_mode": "REQUIRED"} if mysql_server.tls else {}),
     }
     monkeypatch.setenv("AIRFLOW_CONN_EVEREST_MYSQL", json.dumps(connection))
 
