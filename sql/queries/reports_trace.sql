@@ -31,7 +31,7 @@ ORDER BY id;
 -- name: jobs(nomer_nota, transaksi_id)
 -- Every job that was announced for it.
 SELECT id, transaksi_id, nomer_nota, workflow_id, worker_status, worker_at, attempts, error_code, error, dag_id,
-       dag_run_id, n, dead_lettered_at
+       dag_run_id, n, dead_lettered_at, IF(JSON_VALID(response), JSON_EXTRACT(response, '$.said'), NULL) AS said
 FROM rabbit_publish_shadow
 WHERE nomer_nota = :nomer_nota OR transaksi_id = :transaksi_id
 ORDER BY id;

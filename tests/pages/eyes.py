@@ -25,6 +25,8 @@ OURS = """() => [...document.querySelectorAll("body *")].filter(
     (one) => one.checkVisibility() && !one.closest("[lang=en], code, pre, option") ).flatMap(
     (one) => [...one.childNodes].filter((node) => node.nodeType === 3).map((node) => node.data)).join("\\n")"""
 """What a page shows in words of its own."""
+ISO = re.compile(r"\b20[0-9]{2}-[01][0-9]-[0-3][0-9]\b")
+"""A day as programs write it; people read the day first, on every page alike."""
 PICTURES = os.environ.get("EVEREST_PICTURES")
 """A folder for a picture of every page in both languages, at a desk and on a phone; none by default."""
 
@@ -82,6 +84,7 @@ def looks(page: Page) -> Iterator[tuple[str, Any]]:
         yield theme, serious(page)
         if language == "id":
             yield "English", ENGLISH.findall(page.evaluate(OURS))
+            yield "days", ISO.findall(page.evaluate(OURS))
         yield "too wide", too_wide(page)
 
 

@@ -82,7 +82,8 @@ def test_a_legend_says_which_colour_is_what_and_a_phone_needs_no_scrolling(
     open_as: Open, address: str, database: MysqlUrl, connection: Any
 ) -> None:
     """A document and a report whose groups have two bars each; labels are whole, legible and inside the picture."""
-    lines = [*counted()[0], Line("KODE-BARANG-YANG-AGAK-PANJANG-0123456789", "0", "500", str(LARGE))]
+    broad = ("KODE-BARANG-YANG-AGAK-PANJANG-0123456789", "漢字商品名称" * 5, "W" * 40, "😀" * 20, "ش" * 40)
+    lines = [*counted()[0], *(Line(kode, "0", "500", str(LARGE)) for kode in broad)]
     document = walked(database, connection, *lines)
     with open_as("analyst") as page:
         for path in (

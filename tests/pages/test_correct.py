@@ -69,7 +69,7 @@ def test_h13_corrected_by_one_authorised_by_another_and_posted(
     and runs it again."""
     path, one, other = f"/documents/{failed.shadow_id}", browser("finance"), browser("finance-2")
     form = one.get(f"{path}/correct")
-    assert form.status_code == 200 and "BRG-B;7;;2.500,5" in form.text
+    assert form.status_code == 200 and "BRG-B;7;;2.500,50;" in form.text
     (header,) = builders.rows(connection, "SELECT COALESCE(snapshot_at, created_at) AS at FROM so_headers_staging")
     assert f"Saldo buku dibekukan {formats.wib(header['at'])}, dan itu tetap berlaku" in form.text
     sent = one.submit(f"{path}/correct", pasted=COUNTED, decimal="id", reason="rak 3 sudah dihitung")

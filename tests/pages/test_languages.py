@@ -20,7 +20,7 @@ from tests.pages import standing
 from tests.pages.conftest import Be
 from tests.pages.forms import HEADER, NOT_COUNTED, SOUND
 from tests.pages.forms import kept as draft_of
-from tests.pages.posted import walked
+from tests.pages.posted import taken_back, walked
 from tests.pages.routes import doors
 from tests.pages.standing import failed
 from tests.unit.words import foreign
@@ -230,6 +230,41 @@ def test_why_a_document_was_dropped_is_read_in_either_language(
     connection.commit()
     row = builders.shadow(connection, document.shadow_id)
     assert row["error"] == "Dibatalkan oleh finance: dobel. Kesalahan sebelumnya: dokumen ditolak: 1 masalah"
+
+
+def test_a_trace_and_the_kinds_of_postings_are_read_in_either_language(
+    browser: Be, connection: Any, database: MysqlUrl
+) -> None:
+    """On the page and in the file: a count and its reversal, their jobs, runs and steps, and all rows of the books. The
+    file has days as programs write them, the page as everywhere."""
+    walked(database, connection, nomer_nota="SO-1")
+    taken_back(database, "SO-1")
+    waits = failed(connection, nomer_nota="SO-2")
+    told = {"id": "ditolak: 1 masalah", "en": "is refused; problems: 1"}
+    standing.run(
+        connection,
+        "UPDATE rabbit_publish_shadow SET response = %s WHERE id = %s",
+        json.dumps({"said": {"key": "refused.document", "values": {"n": 1}}}), waits.shadow_id,
+    )  # fmt: skip
+    kinds = {
+        "id": ("Posting", "Pembalikan", "Hitung selisih".lower()),
+        "en": ("Posting", "Reversal", "compute variance"),
+    }
+    analyst = browser("analyst")
+    for language in LANGUAGES:
+        trace = analyst.get(f"/reports?report=trace&nomer_nota=SO-1&lang={language}").text
+        only(language, trace)
+        assert not re.findall(r"20\d\d-\d\d-\d\d|COMPLETED|PEMBALIKAN|POSTING,", re.sub("<[^>]*>", "", main_of(trace)))
+        assert [one for one in kinds[language] if one not in trace] == []
+        assert told[language] in analyst.get(f"/reports?report=trace&nomer_nota=SO-2&lang={language}").text
+        lines = analyst.get(f"/reports?report=variance&since=&lang={language}").text
+        assert f"<td>{kinds[language][1]}</td>" in re.sub(' (?:class|data-label)="[^"]*"', "", lines)
+        unposted = analyst.get(f"/reports?report=variance&nomer_nota=SO-2&lang={language}").text
+        assert {"id": "BELUM DIPOSTING (gagal)", "en": "NOT POSTED (failed)"}[language] in unposted
+        file = analyst.get(f"/reports/trace.csv?nomer_nota=SO-1&lang={language}").text
+        assert foreign(language, file) == [] and {"id": "kartu stok", "en": "stock card"}[language] in file
+        kept = analyst.get(f"/reports/variance.csv?since=&lang={language}").text
+        assert ("PEMBALIKAN" in kept, "Reversal" in kept) == (language == "id", language == "en")
 
 
 REPORTS_REFUSED = {

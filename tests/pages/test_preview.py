@@ -65,8 +65,8 @@ def test_journal_stock_card_sums_and_balance_stand_there_before_anybody_posts(
         for urutan, akun, debet, kredit in builders.journal_of(connection, document.nomer_nota)
     ]
     assert [(row[0], row[3], row[4], row[6]) for row in rows_of(page, "card")] == [
-        ("BRG-A", "2", "0", "Rp 3.000,00"),
-        ("BRG-B", "0", "2", "-Rp 5.001,00"),
+        ("BRG-A", "2", "–", "Rp 3.000,00"),
+        ("BRG-B", "–", "2", "-Rp 5.001,00"),
     ]
     assert "Nilai stok masuk Rp 3.000,00, keluar Rp 5.001,00" in page
     posted = look(browser, document)

@@ -178,7 +178,7 @@ def seen(page: Page, root: str, look: Look, manner: eyes.Manner) -> list[Any]:
     expect(page.locator(look.shown).first).to_be_visible()
     assert page.locator("html").get_attribute("lang") == manner[0]
     foreign = eyes.ENGLISH.findall(page.evaluate(eyes.OURS)) if manner[0] == "id" else []
-    return [*eyes.serious(page), *eyes.too_wide(page), *foreign]
+    return [*eyes.serious(page), *eyes.too_wide(page), *foreign, *eyes.ISO.findall(page.evaluate(eyes.OURS))]
 
 
 def test_an_engineer_has_the_buttons_of_a_workflows_state_and_nobody_else_has_any(

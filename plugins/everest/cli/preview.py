@@ -93,8 +93,8 @@ def _stock_card(found: Preview, shown: int) -> output.Table:
         table.add_column(title, justify="right")
     for row in found.stock_card[:shown]:
         keys = (escape(output.plain(text)) for text in (row.kode_barang, row.lot, row.gudang_kode))
-        amounts = (format_number(value) if value else "" for value in (row.masuk, row.keluar, row.harga_pokok))
-        table.add_row(*keys, *amounts, output.rupiah(row.nilai))
+        amounts = (format_number(value) if value else "" for value in (row.masuk, row.keluar))
+        table.add_row(*keys, *amounts, format_number(row.harga_pokok, 2), output.rupiah(row.nilai))
     return table
 
 

@@ -247,7 +247,7 @@ def _shown(column: Column, value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, Decimal):
-        return format_number(value, 2 if column.kind is Kind.MONEY else 0)
+        return format_number(value, 2 if column.kind in (Kind.MONEY, Kind.COST) else 0)
     return escape(output.plain(str(value)))
 
 

@@ -124,7 +124,7 @@ def lines_as_sent(tx: UnitOfWork, header_id: int, most: int | None = None) -> st
 def _cell(name: str, value: Any) -> str:
     if value is None:
         return ""
-    return format_number(value) if name in DECIMAL_COLUMNS else guarded(value)
+    return format_number(value, 2 * (name == "harga_pokok")) if name in DECIMAL_COLUMNS else guarded(value)
 
 
 def _said(reason: str) -> str:

@@ -12,19 +12,23 @@ from collections.abc import Sequence
 from decimal import Decimal
 from functools import partial
 from typing import Any
+from unicodedata import combining
 
 from markupsafe import Markup, escape
 
 from everest.pages import formats, words
 from everest.pages.words import Language
 
-MAX_LABEL, PHONE_MAX_LABEL = 24, 40
-ROW_HEIGHT = 26
+MAX_LABEL, PHONE_MAX_LABEL = 1_800, 2_500
+"""How wide a label may be, in hundredths of the size of its text, which style.css says: 13 at a desk, 12 on a phone."""
+LABEL_SIZE = 13
+MARGIN, ROW_HEIGHT = 8, 26
 LABEL_ROOM, NO_ROOM = 15, 0.1
 """The size of text for which pygal makes room; style.css draws it a little smaller."""
 WIDTH, GUIDES = 820, 8
 PHONE_WIDTH, PHONE_ROW_HEIGHT, PHONE_GUIDES = 330, 46, 4
 """On a phone a label stands above its bar (style.css puts it there), so that bars have the width to themselves."""
+MAX_LETTERS, BROAD = 60, "WMm@%&#"
 SURPLUS, SHORTAGE = "surplus", "shortage"
 """Classes of style.css, so that a chart follows light and dark; and what the catalogue calls them."""
 Bar = tuple[str, Decimal, str, str]
@@ -60,6 +64,9 @@ def horizontal(bars: Sequence[Bar], title: str, language: Language = "id") -> Ma
 
 def _drawn(bars: Sequence[Bar], title: str, language: Language, is_wide: bool) -> Markup:
     pygal = _pygal()
+    shown = list(reversed(bars))  # pygal begins at the bottom
+    labels = [_fitting(label, MAX_LABEL if is_wide else PHONE_MAX_LABEL) for label, _, _, _ in shown]
+    widest = max(map(_width, labels)) * LABEL_SIZE // 100 - max(map(len, labels)) * LABEL_ROOM * 6 // 10
     chart = pygal.HorizontalBar(
         style=pygal.style.Style(label_font_size=LABEL_ROOM if is_wide else NO_ROOM),
         js=[],
@@ -68,7 +75,7 @@ def _drawn(bars: Sequence[Bar], title: str, language: Language, is_wide: bool) -
         show_y_guides=False,
         width=WIDTH if is_wide else PHONE_WIDTH,
         height=90 + ROW_HEIGHT * len(bars) if is_wide else 40 + PHONE_ROW_HEIGHT * len(bars),
-        margin=8,
+        margin=MARGIN,
         spacing=4,
         disable_xml_declaration=True,
         truncate_label=-1,
@@ -76,10 +83,10 @@ def _drawn(bars: Sequence[Bar], title: str, language: Language, is_wide: bool) -
         value_formatter=partial(short, language),
         min_scale=2,
         max_scale=GUIDES if is_wide else PHONE_GUIDES,
-        margin_bottom=8 if is_wide else 24,
+        margin_bottom=MARGIN if is_wide else 24,
+        margin_left=MARGIN + max(widest, 0) if is_wide else MARGIN,  # pygal counts letters
     )
-    shown = list(reversed(bars))  # pygal begins at the bottom
-    chart.x_labels = [formats.shown(label, MAX_LABEL if is_wide else PHONE_MAX_LABEL) for label, _, _, _ in shown]
+    chart.x_labels = labels
     links = [{"href": link, "target": "_self"} for _, _, _, link in shown]
     sides = {SURPLUS: words.text(language, "chart.surplus"), SHORTAGE: words.text(language, "chart.shortage")}
     values = [
@@ -95,6 +102,28 @@ def _drawn(bars: Sequence[Bar], title: str, language: Language, is_wide: bool) -
         chart.add("", [None] * len(bars))  # the half of each row in which the label stands
     chart.add("", values)
     return Markup(_ours(chart.render(is_unicode=True), title, "wide" if is_wide else "narrow"))  # our own SVG  # nosec B704
+
+
+def _fitting(label: str, most: int) -> str:
+    """As much of a label as is not wider than that."""
+    text = formats.shown(label, MAX_LETTERS)
+    while _width(text) > most:
+        text = text.rstrip("…")[:-1] + "…"
+    return text
+
+
+def _width(text: str) -> int:
+    """In hundredths of the size of the text, rather too much: a Chinese character is as wide as two digits, many a
+    capital as one and a half."""
+    return sum(map(_width_of, text))
+
+
+def _width_of(letter: str) -> int:
+    if combining(letter):
+        return 0
+    if letter.isascii() and letter not in BROAD:
+        return 85 if letter.isupper() or letter in "w+<=>~^" else 65
+    return 100 if letter < "\U0001f000" else 140
 
 
 def _pygal() -> Any:

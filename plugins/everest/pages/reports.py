@@ -22,7 +22,7 @@ from everest.pages.access import Permission
 from everest.pages.documents import QUERIES as DOCUMENTS
 from everest.pages.guard import GuardedRoute, needs
 from everest.pages.words import Language
-from everest.reports.shape import NO_GROUP, NO_REASON, NUMBERS, Column, Kind
+from everest.reports.shape import NUMBERS, Column, Kind, labelled_as
 from everest.store.database import Connection, load_queries
 
 QUERIES = load_queries("reports")
@@ -31,6 +31,8 @@ router = APIRouter(route_class=GuardedRoute)
 ROWS_SHOWN = 200
 BARS = 12
 MAX_NOTA = 100
+MAX_TEXT = 160
+"""Characters of a text that somebody wrote, in a cell; a sentence of ours is whole."""
 MONTHS = {"month": 11}
 """Whole months before the present one that a report opens with; others: one."""
 TEXTS = ("gudang_kode", "kode_barang", "nomer_nota", "kode_akun")
@@ -75,6 +77,7 @@ def report(request: Request) -> Response:
         notes=definition.notes_in(language),
         headings=[one.headed(language) for one in columns],
         numeric=[one.kind in NUMBERS for one in columns],
+        dated=[one.kind in (Kind.DATE, Kind.INSTANT) for one in columns],
         rows=[
             (_shown(columns, row, language), drill_down.documents_of_a_row(base, columns, row))
             for row in rows[:ROWS_SHOWN]
@@ -187,13 +190,13 @@ def _matching(columns: tuple[Column, ...], totals: list[Any]) -> dict[str, Any] 
 
 
 def _shown(columns: tuple[Column, ...], row: Any, language: Language) -> list[str]:
-    return [_cell(column.kind, value, language) for column, value in zip(columns, row, strict=True)]
+    return [_cell(column, value, language) for column, value in zip(columns, row, strict=True)]
 
 
-def _cell(kind: Kind, value: Any, language: Language) -> str:
+def _cell(column: Column, value: Any, language: Language) -> str:
     if value is None:
         return ""
-    match kind:
+    match column.kind:
         case Kind.MONEY | Kind.COST:
             return formats.rupiah(value)
         case Kind.QUANTITY:
@@ -206,13 +209,9 @@ def _cell(kind: Kind, value: Any, language: Language) -> str:
             return formats.day(value)
         case Kind.INSTANT:
             return formats.wall(value)
-    return formats.shown(_named(words.again(language, value), language), 160)
-
-
-def _named(label: Any, language: Language) -> str:
-    """What a group is called; those of nothing have a name of ours."""
-    names = {NO_REASON: "report.no_reason", NO_GROUP: "report.no_group"}
-    return words.text(language, names[label]) if label in names else str(label)
+    if isinstance(value, words.Said):
+        return telling.said(language, value, MAX_TEXT)
+    return formats.shown(labelled_as(column.name, value, language), MAX_TEXT)
 
 
 def _chart(
@@ -226,7 +225,10 @@ def _chart(
     largest = rows if key == "month" else sorted(rows, key=_size(columns), reverse=True)
     bars: list[tuple[str, Decimal, str, str]] = []
     for row in largest[-BARS:] if key == "month" else largest[:BARS]:
-        label, link = _named(row[0] or "–", language), drill_down.rows_of_a_bar(base, key, row[0], filters)
+        label, link = (
+            str(labelled_as(columns[0].name, row[0] or "–", language)),
+            drill_down.rows_of_a_bar(base, key, row[0], filters),
+        )
         sides = ((row[surplus], charts.SURPLUS), (-row[shortage], charts.SHORTAGE))
         bars += [(label, value, side, link) for value, side in sides if value]
     return charts.horizontal(bars, words.text(language, "chart.report"), language) if bars else None

@@ -24,6 +24,9 @@ _MARK = re.compile(r'<span lang="(?:id|en)">|</span>')
 """All that is not escaped in a told sentence."""
 _SECTIONS = {"status": ("run", "status"), "step": ("step",), "kinds": ("wait",), "kind": ("json_kind",)}
 """Holes whose values have words of their own."""
+_INSTANTS = frozenset({"at", "sent", "day", "since", "until"})
+"""Holes with a day or an instant as rows keep it; pages write the day first, everywhere."""
+_DAY = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})(?=$|[ T])")
 
 
 def html(language: Language, kept: Any, limit: int = formats.MAX_SHOWN) -> Markup:
@@ -88,4 +91,6 @@ def _hole(language: Language, name: str, value: Any, limit: int, depth: int) -> 
     for section in _SECTIONS.get(name, ()):
         if words.has(f"{section}.{value}"):
             return escape(words.text(language, f"{section}.{value}").lower())
+    if name in _INSTANTS and isinstance(value, str):
+        value = _DAY.sub(r"\3-\2-\1", value, count=1)
     return Markup() if value == "" else escape(formats.shown(value, limit))

@@ -46,6 +46,13 @@ NO_DOCUMENT = 0
 NO_REASON, NO_GROUP = "(tanpa alasan)", "(tanpa kelompok)"
 """What the queries call lines without a reason, and items without a group."""
 ZEROS: Mapping[Kind, Any] = {Kind.MONEY: Decimal("0.00"), Kind.QUANTITY: Decimal("0.0000"), Kind.INTEGER: 0}
+LABELS: Mapping[tuple[str, str], str] = {
+    ("alasan", NO_REASON): "report.no_reason",
+    ("kelompok", NO_GROUP): "report.no_group",
+    ("jenis", "POSTING"): "kind.POSTING",
+    ("jenis", "PEMBALIKAN"): "kind.PEMBALIKAN",
+}
+"""Values of ours, which programs and Indonesian files read as they are, and what people are told instead: by column."""
 NUMBERS = frozenset({Kind.QUANTITY, Kind.MONEY, Kind.COST, Kind.INTEGER, Kind.PERCENT})
 
 
@@ -202,6 +209,8 @@ class Report:
         sentences, which are Indonesian by themselves."""
         summed = [(place, column) for place, column in enumerate(self.columns) if column.is_summed]
         texts = [place for place, column in enumerate(self.columns) if column.kind is Kind.TEXT]
+        named = {name for name, _ in LABELS}
+        labelled = [(place, column.name) for place, column in enumerate(self.columns) if column.name in named]
         sums: list[Any] = [ZEROS[column.kind] for _, column in summed]
         add = MONEY_CONTEXT.add
         self.row_count = 0
@@ -215,6 +224,10 @@ class Report:
                         sums[index] = sums[index] + value if is_whole else add(sums[index], value)
                 if language != "id" and any(isinstance(row[place], words.Said) for place in texts):
                     row = [words.again(language, value) for value in row]
+                if language != "id" and labelled:
+                    row = list(row)
+                    for place, name in labelled:
+                        row[place] = labelled_as(name, row[place], language)
                 yield row
         finally:
             self.totals = {column.name: value for (_, column), value in zip(summed, sums, strict=True)}
@@ -236,6 +249,18 @@ class Report:
     def totals_row(self) -> list[Decimal | int | None]:
         """The totals in the place of their columns. Call it after the rows."""
         return [self.totals.get(column.name) for column in self.columns]
+
+
+def labelled_as(column: str, value: Any, language: Language) -> Any:
+    """A value of this column as people read it."""
+    key = LABELS.get((column, value))
+    return words.text(language, key) if key else value
+
+
+def kind_of(jenis: str) -> str:
+    """What a sentence calls a posting or an accounting document: ours by their name, any other as it stands."""
+    key = f"kind.{jenis}"
+    return say("id", key) if words.has(key) else jenis
 
 
 def wib_of_utc(instant: datetime | None) -> datetime | None:

@@ -5,6 +5,7 @@ One report row per thing that was found, in the order of the story: document, jo
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
@@ -14,7 +15,7 @@ from everest import words
 from everest.errors import DocumentMissing
 from everest.opname.amounts import format_number, format_rupiah
 from everest.opname.document import wib
-from everest.reports.shape import Column, Filters, Kind, Row, Source, wib_of_utc
+from everest.reports.shape import Column, Filters, Kind, Row, Source, kind_of, wib_of_utc
 from everest.reports.stream import streamed
 from everest.store.database import load_queries
 from everest.store.headers import header_of
@@ -49,24 +50,21 @@ def rows(source: Source, filters: Filters) -> Iterator[Row]:
     yield from _jobs(source, jobs)
     postings = list(_QUERIES.postings(source.conn, **wanted))
     for posting in postings:
-        reverses = f", membalik posting {posting['membalik_id']}" if posting["membalik_id"] else ""
-        job = f", pekerjaan #{posting['shadow_id']}" if posting["shadow_id"] else ""
-        text = f"{posting['jenis']}{reverses}{job}, DAG run {posting['dag_run_id'] or '-'}"
-        text += f", transaksi {posting['transaksi_id']}, {posting['baris_selisih']} baris selisih"
+        text = _parts(
+            kind_of(posting["jenis"]),
+            posting["membalik_id"] and say("id", "trace.reverses", posting=posting["membalik_id"]),
+            posting["shadow_id"] and say("id", "trace.of_job", job=posting["shadow_id"]),
+            posting["dag_run_id"] and say("id", "trace.in_run", run=posting["dag_run_id"]),
+            say("id", "trace.differ", transaction=posting["transaksi_id"], n=posting["baris_selisih"]),
+        )
         sides = posting["total_debet"], posting["total_kredit"]
-        yield _row("posting", posting["id"], wib_of_utc(posting["created_at"]), posting["nomer_nota"], text, *sides)
+        at = wib_of_utc(posting["created_at"])
+        yield _row(say("id", "trace.posting"), posting["id"], at, posting["nomer_nota"], text, *sides)
     if target.nomer_nota is not None:
         for row in _QUERIES.journal_rows_without_posting(source.conn, nomer_nota=target.nomer_nota):
-            text = f"akun {row['kode_akun']}, sumber {row['sumber'] or '-'}: {row['keterangan'] or ''}"
-            yield _row(
-                "jurnal tanpa posting",
-                row["id"],
-                row["tanggal_wib"],
-                row["nomer_nota"],
-                text,
-                row["debet"],
-                row["kredit"],
-            )
+            about = {"account": row["kode_akun"], "source": row["sumber"] or "–", "text": row["keterangan"] or ""}
+            text, sides = say("id", "trace.loose_is", **about), (row["debet"], row["kredit"])
+            yield _row(say("id", "trace.loose"), row["id"], row["tanggal_wib"], row["nomer_nota"], text, *sides)
     if postings:
         yield from _books(source, [posting["id"] for posting in postings])
 
@@ -90,69 +88,91 @@ def _target(source: Source, filters: Filters) -> _Target:
 def _documents(source: Source, wanted: Mapping[str, Any]) -> Iterator[Row]:
     for row in _QUERIES.documents(source.conn, **wanted):
         header = header_of(row, source.settings.foreign_zone)
-        text = (
-            f"gudang {header.gudang_kode}, opname {header.tanggal_opname}, {row['jumlah_baris']} baris, dibuat oleh"
-            f" {header.dibuat_oleh or '-'}, diotorisasi oleh {header.diotorisasi_oleh or '-'} (tingkat"
-            f" {header.otorisasi_level}), snapshot {wib(header.snapshot_at):%Y-%m-%d %H:%M:%S} WIB"
+        text = say(
+            "id",
+            "trace.document_is",
+            warehouse=header.gudang_kode,
+            day=str(header.tanggal_opname),
+            n=row["jumlah_baris"],
+            who=header.dibuat_oleh or "–",
+            by=header.diotorisasi_oleh or "–",
+            level=header.otorisasi_level,
+            at=f"{wib(header.snapshot_at):%Y-%m-%d %H:%M:%S}",
         )
         at = None if header.diotorisasi_at is None else wib(header.diotorisasi_at).replace(microsecond=0)
-        yield _row("dokumen", header.header_id, at, header.nomer_nota, text)
+        yield _row(say("id", "trace.document"), header.header_id, at, header.nomer_nota, text)
     for row in _QUERIES.accounting_documents(source.conn, **wanted):
-        text = f"{row['jenis']}, gudang {row['gudang_kode'] or '-'}"
-        yield _row("transaksi", row["id"], row["tanggal_wib"], row["nomer_nota"], text)
+        warehouse = row["gudang_kode"] and say("id", "trace.warehouse", warehouse=row["gudang_kode"])
+        about = _parts(kind_of(row["jenis"]), warehouse)
+        yield _row(say("id", "trace.transaction"), row["id"], row["tanggal_wib"], row["nomer_nota"], about)
 
 
 def _jobs(source: Source, jobs: list[Mapping[str, Any]]) -> Iterator[Row]:
     for job in jobs:
-        text = f"{job['worker_status']}, transaksi {job['transaksi_id']}, DAG run {job['dag_run_id'] or '-'}"
-        if job["error_code"] or job["error"]:
-            text += f", {job['error_code'] or ''} {job['error'] or ''}".rstrip()
-        if job["dead_lettered_at"]:
-            text += ", ada surat mati"
-        yield _row("pekerjaan", job["id"], wib_of_utc(job["worker_at"]), job["nomer_nota"], text)
+        why = words.heard(job["error"], json.loads(job["said"] or "null")) if job["error"] else ""
+        text = _parts(
+            _called("status", job["worker_status"]),
+            job["transaksi_id"] and say("id", "trace.of_transaction", transaction=job["transaksi_id"]),
+            job["dag_run_id"] and say("id", "trace.in_run", run=job["dag_run_id"]),
+            why and job["error_code"] and say("id", "trace.failed", code=job["error_code"], why=why),
+            why if not job["error_code"] else job["error_code"] if not why else "",
+            job["dead_lettered_at"] and say("id", "trace.letter"),
+        )
+        yield _row(say("id", "trace.job"), job["id"], wib_of_utc(job["worker_at"]), job["nomer_nota"], text)
     shadow_ids = [job["id"] for job in jobs]
     if shadow_ids:
         for message in _QUERIES.messages(source.conn, shadow_ids=shadow_ids):
-            state = "terkirim" if message["published_at"] else f"belum terkirim ({message['attempts']} kali dicoba)"
+            state = (
+                say("id", "trace.sent") if message["published_at"] else say("id", "trace.unsent", n=message["attempts"])
+            )
             where = message["routing_key"] or message["exchange"]
-            text = f"pekerjaan #{message['shadow_id']}, {where}, {state}: {message['body']}"
+            about = {"job": message["shadow_id"], "where": where, "state": state, "body": message["body"]}
             at = wib_of_utc(message["published_at"] or message["available_at"])
-            yield _row("pesan", message["id"], at, None, text)
+            yield _row(say("id", "trace.message"), message["id"], at, None, say("id", "trace.message_is", **about))
     workflow_ids = sorted({job["workflow_id"] for job in jobs if job["workflow_id"] is not None})
     if workflow_ids:
         for run in _QUERIES.runs(source.conn, workflow_ids=workflow_ids):
-            status = _called("run", run["status"])
-            text = f"{run['workflow']} versi {run['version']}: {status}, DAG run {run['dag_run_id']}"
-            yield _row("alur kerja", run["id"], wib_of_utc(run["created_at"]), None, text)
+            about = {"workflow": run["workflow"], "version": run["version"], "run": run["dag_run_id"] or "–"}
+            text = say("id", "trace.run_is", state=_called("run", run["status"]), **about)
+            yield _row(say("id", "trace.run"), run["id"], wib_of_utc(run["created_at"]), None, text)
         for step in _QUERIES.steps(source.conn, workflow_ids=workflow_ids):
-            text = f"alur kerja {step['workflow_id']}, {step['step']}: {_called('part', step['status'])}"
-            text += f", DAG run ke-{step['n']}, percobaan {step['attempt']}"
-            yield _row("langkah", step["id"], wib_of_utc(step["started_at"]), None, text)
+            about = {"workflow": step["workflow_id"], "step": step["step"], "n": step["n"], "attempt": step["attempt"]}
+            text = say("id", "trace.step_is", state=_called("part", step["status"]), **about)
+            yield _row(say("id", "trace.step"), step["id"], wib_of_utc(step["started_at"]), None, text)
 
 
 def _called(section: str, value: str) -> str:
-    """A status in the language of the trace, which is Indonesian for everybody."""
+    """A status as pages call it; of another program's it is a text like any other."""
     key = f"{section}.{value}"
-    return words.text("id", key).lower() if words.has(key) else value
+    return say("id", key) if words.has(key) else value
+
+
+def _parts(*parts: Any) -> str:
+    """Those that there are, behind each other."""
+    return say("id", "trace.parts", parts=[part for part in parts if part])
 
 
 def _books(source: Source, posting_ids: list[int]) -> Iterator[Row]:
     for row in _QUERIES.archived_rows(source.conn, posting_ids=posting_ids):
-        text = f"diganti oleh posting {row['oleh_posting_id']}: akun {row['kode_akun']}, {row['alasan']}"
-        at = wib_of_utc(row["diarsipkan_at"])
-        yield _row("jurnal arsip", row["id"], at, row["nomer_nota"], text, row["debet"], row["kredit"])
+        about = {"posting": row["oleh_posting_id"], "account": row["kode_akun"], "why": row["alasan"]}
+        at, sides = wib_of_utc(row["diarsipkan_at"]), (row["debet"], row["kredit"])
+        text = say("id", "trace.archived_is", **about)
+        yield _row(say("id", "trace.archived"), row["id"], at, row["nomer_nota"], text, *sides)
     for row in _QUERIES.journal_rows(source.conn, posting_ids=posting_ids):
-        text = (
-            f"posting {row['posting_id']}, urutan {row['urutan']}, akun {row['kode_akun']}: {row['keterangan'] or ''}"
+        about = {"posting": row["posting_id"], "n": row["urutan"], "account": row["kode_akun"]}
+        text, sides = (
+            say("id", "trace.journal_is", text=row["keterangan"] or "", **about),
+            (row["debet"], row["kredit"]),
         )
-        yield _row("jurnal", row["id"], row["tanggal_wib"], row["nomer_nota"], text, row["debet"], row["kredit"])
+        yield _row(say("id", "trace.journal"), row["id"], row["tanggal_wib"], row["nomer_nota"], text, *sides)
+    card = say("id", "trace.card")
     for number, posting_id, nota, kode, lot, gudang, tanggal, masuk, keluar, nilai in streamed(
         _STREAMS.card_rows_cursor(source.conn, posting_ids=posting_ids)
     ):
-        moved = f"masuk {format_number(masuk)}" if masuk else f"keluar {format_number(keluar)}"
-        value = "-" if nilai is None else format_rupiah(nilai)
-        text = f"posting {posting_id}, barang {kode}, lot {lot or '-'}, gudang {gudang}: {moved}, nilai {value}"
-        yield _row("kartu stok", number, tanggal, nota, text)
+        key = "trace.came" if masuk else "trace.went"
+        about = {"posting": posting_id, "item": kode, "lot": lot or "–", "warehouse": gudang}
+        about |= {"quantity": format_number(masuk or keluar), "amount": "–" if nilai is None else format_rupiah(nilai)}
+        yield _row(card, number, tanggal, nota, say("id", key, **about))
 
 
 def _row(

@@ -20,6 +20,7 @@ from everest.reports.arithmetic import computed
 from everest.reports.shape import Filters, Row, Source
 from everest.store.book_reader import every_row
 from everest.store.database import load_queries
+from everest.words import say
 
 _QUERIES = load_queries("reports")
 _ROWS = load_queries("reports", as_tuples=True)
@@ -55,7 +56,6 @@ BEFORE_ALL = datetime(1000, 1, 1)
 BEFORE_FIRST = -(2**31)
 Posting = Mapping[str, Any]
 REVERSAL = "PEMBALIKAN"
-NOT_POSTED = "BELUM DIPOSTING"
 
 
 def rows(source: Source, filters: Filters) -> Iterator[Row]:
@@ -174,7 +174,7 @@ def _head(posting: Posting) -> tuple[Any, ...]:
 
 def _waiting(source: Source, filters: Filters, document: Mapping[str, Any]) -> Iterator[Row]:
     """What a document that is not posted would post as it stands; a line without its numbers has no value yet."""
-    status = f"{NOT_POSTED} ({document['worker_status'] or 'belum dikirim'})"
+    status = say("id", "kind.not_posted", status=document["worker_status"] or say("id", "kind.not_sent"))
     head = (
         None,
         document["nomer_nota"],

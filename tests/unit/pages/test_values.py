@@ -19,7 +19,7 @@ import pytest
 from everest import bootstrap, preview
 from everest.audit.invariants import BY_KEY
 from everest.intake import files, header
-from everest.opname import amounts
+from everest.opname import amounts, count
 from everest.pages import broker, document_tabs, drafts, health, navigation, submit, view, words
 from everest.reports.catalogue import REPORTS
 from everest.reports.shape import Filters
@@ -123,6 +123,7 @@ VALUES = {
     "preview": {one.value for one in preview.Outcome},
     "report": {key.replace("-", "_") for key in REPORTS},
     "documents": {"amount_min", "amount_max", "from", "until"},  # filters that can't be read
+    "kind": checked("ck_posting_sets_jenis") | {count.OPNAME},
     "lines": {*document_tabs.SORTS, "asc", "desc"},
     "decimal": set(submit.DECIMALS),
     "document": set(document_tabs.TABS),
