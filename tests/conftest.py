@@ -12,6 +12,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -64,6 +65,12 @@ def mysql_server(servers: Mapping[str, str]) -> MysqlUrl:
     except EverestError as problem:
         pytest.fail(f"the database server of EVEREST_MYSQL_URL does not answer: {problem}; `make up` starts one")
     return url
+
+
+def as_text(url: MysqlUrl) -> str:
+    """The URL as a program of its own gets it; over TLS where the tests reach the server so."""
+    tls = "?ssl_verify=0" if url.tls else ""
+    return f"mysql://{quote(url.user)}:{quote(url.password, safe='')}@{url.host}:{url.port}/{url.schema}{tls}"
 
 
 def private_schema(server: MysqlUrl, suffix: str = "") -> MysqlUrl:

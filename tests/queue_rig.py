@@ -23,6 +23,7 @@ from ingest_consumer.consumer import consume
 from ingest_consumer.database import Database
 from ingest_consumer.relay import relay
 from ingest_consumer.settings import Settings
+from tests.conftest import as_text
 
 ROOT = Path(__file__).resolve().parents[1]
 SENTINEL = b"the last message of a test"
@@ -250,7 +251,7 @@ def environment(settings: Settings, **changes: str) -> dict[str, str]:
     return {
         **os.environ,
         "PYTHONPATH": str(ROOT),
-        "EVEREST_MYSQL_URL": f"mysql://{mysql.user}:{mysql.password}@{mysql.host}:{mysql.port}/{mysql.schema}",
+        "EVEREST_MYSQL_URL": as_text(mysql),
         "EVEREST_AMQP_URL": settings.amqp_url,
         "EVEREST_AIRFLOW_URL": airflow.url,
         "EVEREST_AIRFLOW_USER": airflow.user,

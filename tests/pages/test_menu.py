@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 from fastapi import FastAPI
@@ -16,6 +15,7 @@ from everest.pages.mount import Pages
 from everest.pages.navigation import PAGES, PREFIX, views
 from everest.pages.settings import PageSettings
 from everest.settings import MysqlUrl
+from tests.conftest import as_text
 from tests.pages.conftest import PEOPLE, Browser, by_header
 
 BASE = "/airflow" + PREFIX
@@ -24,10 +24,7 @@ BASE = "/airflow" + PREFIX
 @pytest.fixture
 def site(database: MysqlUrl, monkeypatch: pytest.MonkeyPatch) -> FastAPI:
     """The pages as the plugin hands them to Airflow, below a path that a proxy put in front."""
-    secret = quote(database.password, safe="")
-    monkeypatch.setenv(
-        "EVEREST_MYSQL_URL", f"mysql://{database.user}:{secret}@{database.host}:{database.port}/{database.schema}"
-    )
+    monkeypatch.setenv("EVEREST_MYSQL_URL", as_text(database))
     monkeypatch.setattr(login, "airflow_login", lambda settings: by_header)
     outer = FastAPI()
     outer.mount(BASE, Pages("a secret", "http://testserver/airflow"))

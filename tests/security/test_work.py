@@ -8,7 +8,6 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 from click.testing import CliRunner
@@ -24,6 +23,7 @@ from ingest_consumer import by_hand
 from ingest_consumer.settings import Settings
 from tests import builders
 from tests.builders import Line
+from tests.conftest import as_text
 from tests.fake_airflow import FakeAirflow
 from tests.integration.ingest_consumer.handling import rows_end
 from tests.integration.opname.walk import Walker
@@ -150,10 +150,7 @@ def test_an_operator_submits_looks_corrects_and_runs_again(
     database: MysqlUrl, connection: Any, tasks: Walker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     builders.warehouse(connection, "GD-A")
-    url = as_account(database, "everest_operator")
-    monkeypatch.setenv(
-        "EVEREST_MYSQL_URL", f"mysql://{url.user}:{quote(url.password)}@{url.host}:{url.port}/{url.schema}"
-    )
+    monkeypatch.setenv("EVEREST_MYSQL_URL", as_text(as_account(database, "everest_operator")))
     file = tmp_path / "count.csv"
     header = ("--nota", "SO-1", "--gudang", "GD-A", "--tanggal-opname", "2026-08-31")
 

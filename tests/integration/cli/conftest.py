@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 from click.testing import CliRunner, Result
@@ -16,6 +15,7 @@ from everest.cli.main import main
 from everest.settings import MysqlUrl
 from tests import builders
 from tests.builders import rows
+from tests.conftest import as_text
 from tests.integration.opname.walk import Walker
 from tests.workflow.world import MysqlWorld
 
@@ -33,10 +33,7 @@ WriteFile = Callable[..., str]
 def everest(database: MysqlUrl, connection: Any, monkeypatch: pytest.MonkeyPatch) -> Everest:
     """`python -m everest` on the test's database."""
     builders.warehouse(connection, "GD-A")
-    account = f"{quote(database.user)}:{quote(database.password, safe='')}"
-    tls = "?ssl_verify=0" if database.tls else ""
-    url = f"mysql://{account}@{database.host}:{database.port}/{database.schema}{tls}"
-    monkeypatch.setenv("EVEREST_MYSQL_URL", url)
+    monkeypatch.setenv("EVEREST_MYSQL_URL", as_text(database))
 
     def run(*arguments: str) -> Result:
         result = CliRunner().invoke(main, list(arguments))

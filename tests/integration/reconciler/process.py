@@ -9,17 +9,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests import fake_airflow, fake_management
+from tests.conftest import as_text
 from tests.integration.reconciler.world import World
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
 def environment(world: World, **more: str) -> dict[str, str]:
-    url = world.url
     return {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "plugins")]),
-        "EVEREST_MYSQL_URL": f"mysql://{url.user}:{url.password}@{url.host}:{url.port}/{url.schema}",
+        "EVEREST_MYSQL_URL": as_text(world.url),
         "EVEREST_AMQP_URL": "amqp://127.0.0.1/%2F",
         "EVEREST_AIRFLOW_URL": world.airflow.url,
         "EVEREST_AIRFLOW_USER": fake_airflow.USER,

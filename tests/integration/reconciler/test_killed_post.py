@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 
@@ -19,6 +18,7 @@ from everest.store import database as store
 from everest.workflow import runner
 from tests import builders
 from tests.builders import Document
+from tests.conftest import as_text
 from tests.integration.reconciler.world import World
 from tests.queue_rig import ROOT, until
 
@@ -26,11 +26,9 @@ Killed = Callable[[], Document]
 
 
 def post(world: World, *arguments: str) -> subprocess.Popen[str]:
-    url = world.url
-    books = f"mysql://{quote(url.user)}:{quote(url.password, safe='')}@{url.host}:{url.port}/{url.schema}"
     return subprocess.Popen(
         [sys.executable, "-m", "everest", "post", *arguments],
-        env=os.environ | {"EVEREST_MYSQL_URL": books, "PYTHONPATH": f"{ROOT}:{ROOT}/plugins"},
+        env=os.environ | {"EVEREST_MYSQL_URL": as_text(world.url), "PYTHONPATH": f"{ROOT}:{ROOT}/plugins"},
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -9,13 +9,13 @@ from contextlib import closing
 from decimal import Decimal as D
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import openpyxl
 import pytest
 
 from everest.settings import MysqlUrl
 from tests import builders
+from tests.conftest import as_text
 
 LINES = 100_000
 MAX_MEMORY_KIB = 160 * 1024
@@ -40,13 +40,10 @@ def test_100_000_lines_as_a_workbook_add_up_to_the_journal_for_another_library_i
 ) -> None:
     lebih, kurang = posting(connection)
     target = tmp_path / "selisih.xlsx"
-    url = (
-        f"mysql://{database.user}:{quote(database.password, safe='')}@{database.host}:{database.port}/{database.schema}"
-    )
 
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, "report", "variance", "--output", str(target)],
-        env={**os.environ, "EVEREST_MYSQL_URL": url, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={**os.environ, "EVEREST_MYSQL_URL": as_text(database), "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         check=False,
