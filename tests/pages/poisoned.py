@@ -95,11 +95,14 @@ def filled(browser: Be, database: MysqlUrl, conn: Any) -> dict[str, list[str]]:
     }
 
 
-def poison(conn: Any, name: str) -> None:
-    """As another program may have written it: as much as each column takes, and in what JSON holds."""
+def poison(conn: Any, name: str, is_decidable: bool = False) -> None:
+    """As another program may have written it: as much as each column takes, and in what JSON holds. is_decidable: what
+    a question hangs by stays, so that it has its buttons."""
     text = name.encode("utf-8", "replace").decode()
     for line in TEXTS.strip().splitlines():
         table, _, columns = line.strip().partition(": ")
+        if is_decidable and table == "workflow_runs":
+            continue
         for column in columns.split():
             (found,) = builders.rows(
                 conn, "SELECT CHARACTER_MAXIMUM_LENGTH AS most FROM information_schema.COLUMNS WHERE"
@@ -117,9 +120,12 @@ def poison(conn: Any, name: str) -> None:
     run(conn, "UPDATE workflow_runs SET error = %s, payload = JSON_OBJECT(%s, %s)", told, text[:90], text)
     run(conn, "UPDATE workflow_steps SET error = %s", told)
     run(conn, "UPDATE workflow_signals SET payload = JSON_OBJECT(%s, %s)", text[:90], text)
-    run(conn, "UPDATE workflow_runs SET waiting = JSON_SET(waiting, '$.message', %s, '$.names', JSON_ARRAY(%s),"
-              " '$.not_by', JSON_ARRAY(%s), '$.reasons', JSON_ARRAY(JSON_OBJECT('baris', 1, 'pesan', %s)))"
-              " WHERE waiting IS NOT NULL", text, text, text, text)  # fmt: skip
+    run(conn, "UPDATE workflow_runs SET waiting = JSON_SET(waiting, '$.message', %s, '$.not_by', JSON_ARRAY(%s),"
+              " '$.reasons', JSON_ARRAY(JSON_OBJECT('baris', 1, 'pesan', %s))) WHERE waiting IS NOT NULL",
+        text, text, text)  # fmt: skip
+    if not is_decidable:
+        run(conn, "UPDATE workflow_runs SET waiting = JSON_SET(waiting, '$.names', JSON_ARRAY(%s))"
+                  " WHERE waiting IS NOT NULL", text)  # fmt: skip
     problem = json.dumps({**json.loads(told), "errors": [{"baris": 1, "kolom": text, "pesan": text}]})
     run(conn, "UPDATE rabbit_publish_shadow SET response = %s", problem)
     facts = json.dumps(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from everest.pages import view
 from everest.settings import MysqlUrl
 from tests import builders
 from tests.pages.chromium import Open, address, chromium, open_as
@@ -16,22 +17,45 @@ from tests.pages.conftest import Be
 from tests.pages.eyes import DESK, PHONE, too_wide
 from tests.pages.forms import HEADER
 from tests.pages.poisoned import NAMES, addresses, filled, poison
+from tests.pages.standing import run
 
 __all__ = ["address", "chromium", "open_as"]
 
+TEMPLATES = view.HERE / "templates"
 NOT_PAGES = (".{form}", ".csv", ".xlsx", "/documents/of/{transaksi_id}", "/reports/document")
 MARKUP = "<script>alert(1)</script>"
 PIECES = {MARKUP: "<script>al", "xxx": "x" * 30}
 """What must be read of each name, as it stands; some pages show 40 characters of it."""
 
 
+UNFOLD = """() => {
+    document.querySelectorAll("details").forEach((one) => one.open = true);
+    return [...document.querySelectorAll("dialog")].filter((one) => {
+        one.showModal();
+        const box = one.getBoundingClientRect(), wide = document.documentElement.scrollWidth > innerWidth;
+        const is_out = wide || box.left < 0 || box.right > innerWidth || one.scrollWidth > one.clientWidth;
+        one.close();
+        return is_out;
+    }).map((one) => one.id);
+}"""
+"""What its buttons do: everything that can be opened is, and which dialogs are wider than they may be."""
+ASKED = re.compile(r"parts\.ask\('(\w+)'")
+STANDINGS = ("status = 'paused'", "status = 'failed'", "status = 'cancelled', compensation = 'failed'")
+"""In which a run has buttons of its own."""
+
+
 def parts(page: Page) -> list[str]:
-    """Where it is too wide, by its window."""
+    """Where it is too wide, by its window: as it opens, and with everything on it unfolded."""
     found = []
     for size in (DESK, PHONE):
         page.set_viewport_size(size)
-        found += [f"{page.url} at {width}" for width in too_wide(page)]
+        folded = [*too_wide(page), *page.evaluate(UNFOLD)]
+        found += [f"{page.url} at {one}" for one in (*folded, *too_wide(page))]
     return found
+
+
+def dialogs(page: Page) -> set[str]:
+    return {re.sub(r"\d+$", "", str(one.get_attribute("id"))) for one in page.locator("dialog").all()}
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
@@ -39,10 +63,16 @@ def test_what_rows_hold_is_drawn_as_text(
     open_as: Open, browser: Be, database: MysqlUrl, connection: Any, name: str
 ) -> None:
     places = filled(browser, database, connection)
-    poison(connection, name)
+    poison(connection, name, is_decidable=True)
     (shown,) = (text for piece, text in PIECES.items() if piece in name)
     wrong, silent, drawn = [], [], 0
+    asked: set[str] = set()
     with open_as("engineer") as page:
+        for path in ("/approvals", f"/documents/{places['shadow_id'][2]}"):
+            page.goto(path)
+            wrong += parts(page)
+            asked |= dialogs(page)
+        poison(connection, name)
         for route, path in addresses(places):
             if route.endswith(NOT_PAGES):
                 continue
@@ -50,9 +80,23 @@ def test_what_rows_hold_is_drawn_as_text(
             assert answer is not None and answer.status in (200, 409), path
             drawn += answer.status == 200
             wrong += parts(page)
+            asked |= dialogs(page)
             if answer.status == 200 and shown not in page.locator("body").inner_text():
                 silent.append(path)
+        for standing in STANDINGS:
+            run(connection, f"UPDATE workflow_runs SET {standing}")
+            page.goto(f"/workflows/{places['run_id'][0]}")
+            wrong += parts(page)
+            asked |= dialogs(page)
+        for form in ("#failed", "#unreadable"):
+            page.goto("/dead-letters")
+            page.locator(f"{form} input[name$=_id]").first.check()
+            page.locator(f"{form} [name=reason]").fill(name.replace("\0", "")[:500])
+            page.locator(f"{form} button.danger").click()
+            page.locator("main td .badge").wait_for()
+            wrong += parts(page)
     assert (wrong, silent) == ([], []) and drawn > 30
+    assert asked == {one for file in TEMPLATES.glob("*.html") for one in ASKED.findall(file.read_text("utf-8"))}
 
 
 @pytest.mark.parametrize(
