@@ -129,7 +129,7 @@ def test_a_movement_of_an_item_that_was_not_counted_is_passed_by_in_the_index(co
     connection.commit()
 
     with connection.cursor(DictCursor) as cursor:
-        cursor.execute(f"EXPLAIN {load_queries('books').movements_since.sql}", given)
+        cursor.execute(f"EXPLAIN FORMAT=TRADITIONAL {load_queries('books').movements_since.sql}", given)
         plan = {row["table"]: row for row in cursor.fetchall()}
 
     assert plan["entered"]["key"] == "ix_kartu_stok_masuk"
