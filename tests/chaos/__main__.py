@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from functools import partial
+from pathlib import Path
 
 from stack import machine
 from stack.layout import Layout
@@ -32,6 +33,9 @@ def choices() -> argparse.ArgumentParser:
     parser.add_argument("--only", default="", metavar="NAME,...", help=f"of {', '.join(one.name for one in FAULTS)}")
     parser.add_argument("--show", action="store_true", help="print the schedule, and touch nothing")
     parser.add_argument("--ours", action="store_true", help="no proxy that needs Airflow restarted, as in `make test`")
+    parser.add_argument(
+        "--older", type=Path, metavar="FOLDER", help="the second consumer, relay and reconciler run the release there"
+    )
     return parser
 
 
@@ -52,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
     reports = []
     layout = Layout.here()
     links = OURS if chosen.ours else LINK_NAMES
-    with guest_dag(_live(layout), ERRAND, module=errand_workflow.__name__), rigged(layout, links) as rig:
+    with guest_dag(_live(layout), ERRAND, module=errand_workflow.__name__), rigged(layout, links, chosen.older) as rig:
         for plan in plans:
             report = one_run(plan, _live(layout), rig)
             file = run.save(report, layout.local / "chaos")

@@ -27,6 +27,7 @@ WORKFLOWS = ",".join((*Settings.workflows, "tests.chaos.errand_workflow"))
 CLOCKED = ("mariadb", "consumer", "relay", "reconciler")
 """Programs with a clock of their own, which may jump. Airflow's processes share the machine's: their tokens would not
 survive a jump of one of them, and none of our decisions rests on their time."""
+OF_EITHER_RELEASE = ("consumer", "relay", "reconciler")
 
 PATIENCE = {
     # The same rules as in production, with shorter patience: a run of two minutes has to see the slow repairs happen.
@@ -121,19 +122,21 @@ class Rig:
 
 
 @contextmanager
-def rigged(layout: Layout, links: Sequence[str] = LINK_NAMES) -> Iterator[Rig]:
-    """The running stack of this checkout, with these links behind proxies; as it was before afterwards."""
+def rigged(layout: Layout, links: Sequence[str] = LINK_NAMES, older: Path | None = None) -> Iterator[Rig]:
+    """The running stack of this checkout, with these links behind proxies; as it was before afterwards. older: where
+    the second consumer, relay and reconciler have their code from, a checkout of another release."""
     board = Switchboard()
     try:
         stack = Stack.open(layout)
         rig = Rig(layout, board, {}, {})
         overrides: dict[str, dict[str, str]] = {
-            program.name: dict(PATIENCE) if program.role in ("consumer", "relay", "reconciler") else {}
-            for program in stack.programs
+            program.name: dict(PATIENCE) if program.role in OF_EITHER_RELEASE else {} for program in stack.programs
         }
         for program in stack.programs:
             if program.role == "reconciler":
                 overrides[program.name]["EVEREST_WORKFLOWS"] = WORKFLOWS
+            if older is not None and program.role in OF_EITHER_RELEASE and program.number > 1:
+                overrides[program.name] |= {"PYTHONPATH": f"{older}:{older / 'plugins'}", "PYTHONSAFEPATH": "1"}
         for link in links_of(stack.shape):
             if link.name in links:
                 rig.links[link.name] = proxy = board.open(getattr(stack.ports, link.server))
