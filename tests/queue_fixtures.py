@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from everest.settings import MysqlUrl as BooksUrl
 from ingest_consumer.addresses import Login, MysqlUrl
 from ingest_consumer.database import Database
 from ingest_consumer.settings import Settings
@@ -63,10 +62,10 @@ def airflow() -> Iterator[FakeAirflow]:
 
 
 @pytest.fixture
-def settings(database: BooksUrl, vhost: Vhost, airflow: FakeAirflow) -> Settings:
+def settings(database: MysqlUrl, vhost: Vhost, airflow: FakeAirflow) -> Settings:
     """As in production, but quick where a person would otherwise wait."""
     return Settings(
-        mysql=MysqlUrl(database.host, database.port, database.user, database.password, database.schema),
+        mysql=database,
         amqp_url=vhost.amqp_url,
         airflow=Login(airflow.url, USER, PASSWORD),
         management=vhost.management,

@@ -30,7 +30,6 @@ from everest.store import database as store
 from everest.store.database import load_queries
 from everest.store.grants import grant
 from everest.store.migrations import MigrationError, migrate, split
-from ingest_consumer.addresses import MysqlUrl as AnyMysqlUrl
 from ingest_consumer.settings import Settings as QueueSettings
 from tests import builders
 from tests.builders import Line
@@ -278,7 +277,7 @@ def test_both_post_beside_each_other_on_an_adopted_installation_whose_statuses_s
         return at(as_account(older, account))
 
     def at(url: MysqlUrl) -> QueueSettings:
-        return replace(settings, mysql=AnyMysqlUrl(url.host, url.port, url.user, url.password, url.schema))
+        return replace(settings, mysql=url)
 
     with (
         closing(store.connect(older)) as conn,

@@ -29,7 +29,6 @@ from everest.settings import MysqlUrl
 from everest.store import database as store
 from ingest_consumer import broker
 from ingest_consumer.addresses import Login
-from ingest_consumer.addresses import MysqlUrl as ConsumerUrl
 from ingest_consumer.airflow_api import AirflowApi, DagState
 from ingest_consumer.database import Database
 from ingest_consumer.errors import AirflowUnavailable
@@ -75,8 +74,7 @@ def by_mysqlclient(url: MysqlUrl) -> str:
 
 
 def by_pymysql(url: MysqlUrl) -> str:
-    consumers = ConsumerUrl(url.host, url.port, url.user, url.password, url.schema, url.tls)
-    with closing(Database(consumers, SECONDS)) as database, database.transaction() as conn, conn.cursor() as cursor:
+    with closing(Database(url, SECONDS)) as database, database.transaction() as conn, conn.cursor() as cursor:
         cursor.execute("SHOW STATUS LIKE 'Ssl_cipher'")
         return str(cursor.fetchone()[1])
 

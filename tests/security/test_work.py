@@ -36,8 +36,7 @@ ASKS = workflow("asks").then(note("a"), name="a").wait_for_approval(name="yes").
 
 
 def account_of(settings: Settings, program: str) -> Settings:
-    url = as_account(MysqlUrl(settings.mysql.host, settings.mysql.port, "", "", settings.mysql.schema), program)
-    return replace(settings, mysql=replace(settings.mysql, user=url.user, password=url.password))
+    return replace(settings, mysql=as_account(settings.mysql, program))
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ import pytest
 from everest.settings import MysqlUrl
 from everest.store import database as store
 from ingest_consumer import by_hand, shadow
-from ingest_consumer.addresses import MysqlUrl as Url
 from ingest_consumer.database import Database
 from ingest_consumer.errors import RerunRefused
 from tests.queue_rig import Rows
@@ -20,8 +19,7 @@ from tests.queue_rig import Rows
 
 @pytest.fixture
 def rows(database: MysqlUrl) -> Iterator[Rows]:
-    url = Url(database.host, database.port, database.user, database.password, database.schema)
-    opened = Database(url, timedelta(seconds=10))
+    opened = Database(database, timedelta(seconds=10))
     yield Rows(opened)
     opened.close()
 
