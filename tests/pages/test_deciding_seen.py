@@ -19,6 +19,7 @@ from everest.workflow.builder import workflow
 from everest.workflow.fields import Field
 from tests import builders
 from tests.pages.chromium import Open, address, chromium, open_as
+from tests.pages.eyes import refreshed
 from tests.pages.standing import waiting
 from tests.workflow.world import MysqlWorld
 
@@ -86,6 +87,8 @@ def test_a_person_fills_in_what_another_module_asks_for(
         form.locator("[name='field.bank']").select_option("BI")
         form.locator("button").click()
         expect(page.locator("[name='field.usd'][aria-invalid=true]")).to_be_visible()
+        refreshed(page)  # nobody types just then; what was sent and is wrong still stands there
+        expect(page.locator("[name='field.usd'][aria-invalid=true]")).to_have_value("mahal")
         page.locator("[name='field.usd']").fill("16250,50")
         page.locator("[name='field.pada']").fill("2026-08-31")
         page.locator("[name='field.bank']").select_option("BI")

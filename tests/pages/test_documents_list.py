@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from everest.pages import lists
+from everest.pages.words import catalogue
 from everest.settings import MysqlUrl
 from tests import builders
 from tests.builders import Line
@@ -70,6 +71,31 @@ FILTERS = (
     "min=4.000&max=4.000",
     "max=8.000",
 )
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/documents?gudang=G%25%26", "/reports?report=variance&since=&gudang_kode=G%25%26", "/workflows?workflow=G%25%26"],
+)
+def test_a_field_shows_what_an_address_asks_for_also_where_its_list_has_no_such_value(browser: Be, path: str) -> None:
+    page = browser("analyst").get(path).text
+    assert '<option value="G%&amp;" selected>G%&amp;</option>' in page and 'class="empty"' in page
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("since=2026-09-01&until=2026-08-31", "report.empty_range"),
+        ("since=2026-08-31&until=2026-08-31", None),
+        ("min=1.000.000&max=999.999,99", "documents.empty_amounts"),
+        ("min=1&max=1", None),
+        ("max=0", None),
+    ],
+)
+def test_a_range_that_ends_before_it_begins_is_told(browser: Be, query: str, told: str | None) -> None:
+    page = browser("analyst").get(f"/documents?{query}").text
+    for key in ("report.empty_range", "documents.empty_amounts"):
+        assert (catalogue()[key]["id"] in page) is (key == told)
 
 
 @pytest.mark.parametrize("who", ["analyst", "warehouse"])

@@ -169,6 +169,33 @@ def test_a_draft_comes_to_the_questions_and_leaves_them_by_itself(open_as: Open,
         assert heading.count() == before
 
 
+def test_a_letter_that_somebody_else_replayed_leaves_the_list_unless_something_is_chosen_in_it(
+    open_as: Open, connection: Any
+) -> None:
+    """What is chosen stays what it was, and the page says of what moment it is."""
+    first, second, third = (failed(connection) for _ in range(3))
+    gone = "UPDATE rabbit_publish_shadow SET worker_status='PENDING' WHERE id=%s"
+    with open_as("finance") as page:
+        page.goto("/dead-letters")
+        rows = page.locator("#failed tbody [type=checkbox]")
+        run(connection, gone, third.shadow_id)
+        refreshed(page)
+        expect(rows).to_have_count(2)
+        box = page.locator(f"[value='{second.shadow_id}']")
+        box.check()
+        box.blur()
+        run(connection, gone, second.shadow_id)
+        refreshed(page)
+        expect(rows).to_have_count(2)
+        expect(page.locator("[data-live-state]")).to_contain_text("Tidak diperbarui")
+        expect(box).to_be_checked()
+        box.uncheck()
+        box.blur()
+        refreshed(page)
+        expect(rows).to_have_count(1)
+        assert rows.get_attribute("value") == str(first.shadow_id)
+
+
 def test_a_region_that_the_page_has_no_more_is_emptied(open_as: Open, connection: Any) -> None:
     document = failed(connection)
     with open_as("analyst") as page:

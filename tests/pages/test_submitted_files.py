@@ -11,6 +11,7 @@ from typing import Any
 import openpyxl
 import pytest
 
+from everest.pages.words import catalogue
 from tests import builders
 from tests.pages.conftest import Be
 from tests.pages.forms import HEADER, SOUND, TITLES
@@ -41,6 +42,21 @@ def test_a_file_is_read_as_pasted_rows_are(browser: Be, connection: Any) -> None
     connection.commit()
     stored = builders.rows(connection, "SELECT kode_barang FROM so_details_staging ORDER BY id")
     assert [row["kode_barang"] for row in stored] == ["00123", "BRG-B", "00123", "BRG-B"]
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_of_a_file_and_pasted_rows_neither_is_taken_for_both(browser: Be, connection: Any) -> None:
+    files, one = {"file": ("hitung.csv", SOUND.encode(), "text/csv")}, {"submit_token": "one", **HEADER}
+    answer = browser("warehouse").submit("/submit", files=files, pasted=f"{TITLES}\nA;10;12;1500;", **one)
+    assert answer.status_code == 422 and catalogue()["submit.both"]["id"] in answer.text
+    assert "A;10;12;1500;</textarea>" in answer.text and kept_headers(connection) == 0
+    assert browser("warehouse").submit("/submit", files=files, pasted=" \r\n", **one).status_code == 303
+    assert kept_headers(connection) == 1
+
+
+def kept_headers(connection: Any) -> int:
+    connection.commit()
+    return len(builders.rows(connection, "SELECT 1 FROM so_headers_staging"))
 
 
 @pytest.mark.usefixtures("warehouse")

@@ -73,6 +73,10 @@ def documents(request: Request) -> Response:
         waiting = DRAFTS.count_open_drafts(tx.conn, own=filters["own"])
     ignored = params.ignored(request, {"min": filters["amount_min"], "max": filters["amount_max"]})
     ignored += params.ignored(request, {"since": filters["opname_since"], "until": filters["opname_until"]})
+    ranges = {
+        "report.empty_range": ("opname_since", "opname_until"),
+        "documents.empty_amounts": ("amount_min", "amount_max"),
+    }
     return view.page(
         request,
         "documents.html",
@@ -88,6 +92,7 @@ def documents(request: Request) -> Response:
         warehouses=warehouses,
         query=request.query_params,
         ignored=ignored,
+        backwards=[key for key, (low, high) in ranges.items() if params.is_backwards(filters[low], filters[high])],
         is_filtered=bool(ignored)
         or any(value is not None for name, value in (filters | narrowed).items() if name != "own"),
         is_own=filters["own"] is not None,

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Mapping
 from datetime import date
 from decimal import Decimal
+from typing import Any
 
 from fastapi import Request
 
@@ -64,6 +65,11 @@ def amount(request: Request, name: str) -> Decimal | None:
 def ignored(request: Request, read: Mapping[str, object]) -> list[str]:
     """Names of parameters that say something of which nothing was understood. read: what became of each."""
     return [name for name, value in read.items() if value is None and request.query_params.get(name, "").strip()]
+
+
+def is_backwards(low: Any, high: Any) -> bool:
+    """A range that nothing can be in."""
+    return low is not None and high is not None and bool(low > high)
 
 
 def prefix(value: str | None) -> str | None:

@@ -22,7 +22,7 @@ from everest.pages.access import Permission
 from everest.pages.documents import QUERIES as DOCUMENTS
 from everest.pages.guard import GuardedRoute, needs, person
 from everest.pages.turns import Crowd
-from everest.pages.uploads import DECIMALS, PROBLEMS_SHOWN, TURNS, given_in, problems_file, read_upload
+from everest.pages.uploads import DECIMALS, PROBLEMS_SHOWN, TURNS, given_in, has_file, problems_file, read_upload
 from everest.store.unit_of_work import Database
 
 router = APIRouter(route_class=GuardedRoute)
@@ -50,6 +50,8 @@ def template(request: Request, form: downloads.Format) -> Response:
 def submit(request: Request) -> Response:
     """Everything wrong at once, and nothing stored; or a draft."""
     given, who = given_in(request, *FIELDS, "submit_token"), person(request).name
+    if has_file(request) and given["pasted"].strip():
+        return _page(request, given, why="both")
     with closing(store.database(request)) as database:
         try:
             with TURNS.one():

@@ -37,12 +37,17 @@ def given_in(request: Request, *names: str) -> dict[str, str]:
     return {name: text if name == "pasted" else text.strip() for name, text in given.items()}
 
 
+def has_file(request: Request) -> bool:
+    upload = form(request).get("file")
+    return isinstance(upload, UploadFile) and bool(upload.filename)
+
+
 def read_upload(
     request: Request, given: Mapping[str, str], header: Mapping[str, str | None], is_correction: bool = False
 ) -> FileDocument:
     """The upload, else what was pasted. header: fields given beside the lines. Raises FileRefused, FileUnreadable."""
     upload: Any = form(request).get("file")
-    is_upload = isinstance(upload, UploadFile) and bool(upload.filename)
+    is_upload = has_file(request)
     suffix = Path(upload.filename).suffix.lower() if is_upload else ".csv"
     decimal: Any = given["decimal"] if given["decimal"] in DECIMALS else None
     with tempfile.NamedTemporaryFile(suffix=suffix if suffix in SUFFIXES else ".csv") as file:

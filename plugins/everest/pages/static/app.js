@@ -70,12 +70,13 @@ function chooseAll(event) {
   for (const box of event.target.form.querySelectorAll("tbody input[type=checkbox]")) box.checked = event.target.checked;
 }
 
-// What somebody types or has selected must not change under their hands, and neither must the question they answer.
+// What somebody types, chooses or has selected must not change under their hands, and neither must the question they answer.
 function isInUse(region) {
   const selection = document.getSelection();
   const selects = selection && !selection.isCollapsed && region.contains(selection.anchorNode);
+  const isChanged = (field) => (field.type === "checkbox" ? field.checked !== field.defaultChecked : field.type !== "hidden" && field.tagName !== "SELECT" && field.value !== field.defaultValue);
   const types = [...region.querySelectorAll("input, textarea, select")].some(
-    (field) => !field.closest("dialog:not([open])") && (field.matches(":focus") || (field.type !== "hidden" && field.tagName !== "SELECT" && field.value !== field.defaultValue)),
+    (field) => !field.closest("dialog:not([open])") && (field.matches(":focus") || isChanged(field)),
   );
   return selects || types;
 }
@@ -175,9 +176,9 @@ function tell(how) {
 
 let stamp = null; // of what was drawn last, where the server says one
 
-// A dialog that is open asks about what its reader saw.
+// A dialog that is open asks about what its reader saw, and an answer with what is wrong stands at no address.
 function isHeld() {
-  return document.querySelector("dialog[open]") !== null || [...document.querySelectorAll("[data-live][id]")].some(isInUse);
+  return judged !== null || document.querySelector("dialog[open]") !== null || [...document.querySelectorAll("[data-live][id]")].some(isInUse);
 }
 
 async function look() {
