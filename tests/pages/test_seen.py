@@ -64,6 +64,8 @@ def paths(database: MysqlUrl, connection: Any, browser: Be) -> list[str]:
         with closing(bootstrap.database(database)) as opened, opened.transaction() as tx:
             asked = reversal.request(tx, f"#{undone.shadow_id}", "finance", "salah gudang")
         reverser.dag_run(reverser.claim(asked.shadow_id))
+    before = datetime.now(builders.WIB).replace(tzinfo=None) - timedelta(hours=3)
+    builders.movement(connection, "BRG-01", masuk="4", tanggal_wib=before, created_at=datetime.now(UTC))
     world = MysqlWorld(database)
     world.know(MONTHLY_CLOSING)
     closes = world.begin(MONTHLY_CLOSING, {"bulan": "2026-08"})

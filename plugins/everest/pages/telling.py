@@ -20,13 +20,15 @@ from ingest_consumer.errors import Reason
 
 MAX_DEPTH = 5
 """Of failures inside failures: a nested run's, of a nested run's."""
-_MARK = re.compile(r'<span lang="(?:id|en)">|</span>')
+_MARK = re.compile(r'<span (?:lang="(?:id|en)"|class="whole")>|</span>')
 """All that is not escaped in a told sentence."""
 _SECTIONS = {"status": ("run", "status"), "step": ("step",), "kinds": ("wait",), "kind": ("json_kind",)}
 """Holes whose values have words of their own."""
 _INSTANTS = frozenset({"at", "sent", "day", "since", "until"})
 """Holes with a day or an instant as rows keep it; pages write the day first, everywhere."""
 _DAY = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})(?=$|[ T])")
+_WHOLE = re.compile(r"-?Rp [0-9.,]{1,40}|[0-9]{2}-[0-9]{2}-[0-9]{4}(?: [0-9:]{8})?(?: (?:WIB|UTC))?")
+"""What no line ends in: an amount, an instant."""
 
 
 def html(language: Language, kept: Any, limit: int = formats.MAX_SHOWN) -> Markup:
@@ -93,4 +95,5 @@ def _hole(language: Language, name: str, value: Any, limit: int, depth: int) -> 
             return escape(words.text(language, f"{section}.{value}").lower())
     if name in _INSTANTS and isinstance(value, str):
         value = _DAY.sub(r"\3-\2-\1", value, count=1)
-    return Markup() if value == "" else escape(formats.shown(value, limit))
+    text = escape("" if value == "" else formats.shown(value, limit))
+    return Markup('<span class="whole">{}</span>').format(text) if _WHOLE.fullmatch(text) else text

@@ -125,6 +125,15 @@ def test_a_file_has_the_sentence_without_marks() -> None:
         assert telling.plain(language, {"pesan": text}) == text
 
 
+def test_days_stand_as_pages_write_them_and_no_line_ends_inside_of_one_or_of_an_amount() -> None:
+    movement = say("id", "count.movement", nota="2026-08-31", number=7, at="2026-08-31 10:00:05")
+    told = telling.said("en", movement)
+    assert told == '2026-08-31 (movement 7, <span class="whole">31-08-2026 10:00:05</span> WIB)', "a nota is a nota"
+    assert telling.plain("id", words.said_of(movement)) == "2026-08-31 (mutasi 7, 31-08-2026 10:00:05 WIB)"
+    limit = telling.said("id", say("id", "limit.document", amount="Rp 3.000,00", limit="Rp 9" + "9" * 200))
+    assert limit.count('class="whole"') == 1, "what is longer than any amount may be broken"
+
+
 @pytest.mark.parametrize(
     "row",
     [
