@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from html import unescape
 from typing import Any
 
 import pytest
 
 from everest.audit.invariants import BY_KEY
+from everest.pages.words import catalogue
+from everest.settings import MysqlUrl
 from tests import builders
 from tests.pages.conftest import Be
+from tests.pages.posted import walked
 from tests.pages.standing import HOSTILE, audit, audited, broken_letter, failed
 
 PAGES = "documents approvals dead-letters workflows health submit drafts reports"
@@ -47,6 +51,24 @@ def test_hostile_names_are_text_on_the_other_pages_too(browser: Be, connection: 
 def test_every_page_is_a_page_when_there_is_nothing(browser: Be, path: str, language: str) -> None:
     answer = browser("engineer").get(f"{path}?lang={language}")
     assert answer.status_code in (200, 303)
+
+
+def test_a_page_behind_the_last_one_says_so_and_leads_back(browser: Be, connection: Any, database: MysqlUrl) -> None:
+    """Of a list that became shorter nobody is told that there is nothing, or that all is well."""
+    number = walked(database, connection).shadow_id
+    places = [("/documents", "before=1"), ("/dead-letters", "before=1"), ("/workflows", "before=1")]
+    places += [("/drafts", "after=9999999"), ("/approvals", "after=9999999999")]
+    places += [(f"/documents/{number}", "tab=card&after=9999999")]
+    places += [(f"/documents/{number}", f"tab={tab}&skip=9000") for tab in ("lines", "history")]
+    client, told = browser("finance"), catalogue()
+    for path, query in places:
+        page = client.get(f"{path}?{query}").text
+        (empty,) = re.findall(r'<p class="empty">(.*?)</p>', page)
+        assert told["common.past_end"]["id"] in empty, (path, query)
+        (link,) = re.findall(r'href="([^"]*)"', empty)
+        assert told["common.past_end"]["id"] not in client.get(unescape(link)).text
+    for query in ("search=tiada", "variance=1&search=tiada&skip=50"):
+        assert told["common.no_match"]["id"] in client.get(f"/documents/{number}?tab=lines&{query}").text
 
 
 @pytest.mark.parametrize(
