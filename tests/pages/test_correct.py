@@ -17,6 +17,7 @@ from everest.pages import formats
 from everest.pages.access import RoleMapping
 from everest.pages.app import create_app
 from everest.pages.settings import PageSettings
+from everest.pages.words import catalogue
 from everest.settings import MysqlUrl, Settings
 from tests import builders
 from tests.builders import Document, Line
@@ -145,6 +146,21 @@ def test_a_file_corrects_as_pasted_rows_do_and_may_change_the_header(
     connection.commit()
     (header,) = builders.rows(connection, "SELECT * FROM so_headers_staging")
     assert (header["gudang_kode"], header["otorisasi_level"], header["diotorisasi_oleh"]) == ("GD-B", 1, None)
+
+
+def test_a_file_stands_for_the_rows_that_the_form_began_with_and_not_for_rows_that_were_changed(
+    browser: Be, connection: Any, failed: Document
+) -> None:
+    path, one = f"/documents/{failed.shadow_id}/correct", browser("finance")
+    (began,) = re.findall(r'<textarea name="pasted".*?>\n(.*?)</textarea>', one.get(path).text, re.DOTALL)
+    file = {"file": ("koreksi.csv", COUNTED.encode(), "text/csv")}
+    changed = began.replace("BRG-B", "BRG-C")
+    answer = one.submit(path, files=file, pasted=changed, decimal="id", reason="salah")
+    assert answer.status_code == 422 and catalogue()["submit.both"]["id"] in answer.text
+    assert changed in answer.text and told(connection) == []
+    as_browsers_do = began.replace("\n", "\r\n")
+    assert one.submit(path, files=file, pasted=as_browsers_do, decimal="id", reason="salah").status_code == 303
+    assert counted(connection, failed) == ["12.0000", "5.0000"]
 
 
 def test_what_was_corrected_and_not_authorised_can_be_run_and_is_refused_by_the_rules(

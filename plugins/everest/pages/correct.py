@@ -25,7 +25,7 @@ from everest.pages.documents import QUERIES as DOCUMENTS
 from everest.pages.documents import visible
 from everest.pages.guard import GuardedRoute, needs, person
 from everest.pages.turns import Crowd
-from everest.pages.uploads import DECIMALS, PROBLEMS_SHOWN, TURNS, given_in, problems_file, read_upload
+from everest.pages.uploads import DECIMALS, PROBLEMS_SHOWN, TURNS, given_in, has_file, problems_file, read_upload
 from everest.store.unit_of_work import Database, UnitOfWork
 
 router = APIRouter(route_class=GuardedRoute)
@@ -67,6 +67,8 @@ def correct(request: Request, shadow_id: int) -> Response:
             doc = _correctable(request, tx, shadow_id)
             if not given["reason"]:
                 return _page(request, tx, doc, given, why="reason")
+            if has_file(request) and _is_changed(tx, doc, given["pasted"]):
+                return _page(request, tx, doc, given, why="both")
         try:
             with TURNS.one():
                 found, problems = _judged(request, database, doc, given)
@@ -104,6 +106,11 @@ def authorise(request: Request, shadow_id: int) -> Response:
         doc = visible(tx, person(request), shadow_id)
         corrections.authorise(tx, doc["transaksi_id"], shadow_id, person(request).name, seen)
     return view.back(request, f"/documents/{shadow_id}", "authorised")
+
+
+def _is_changed(tx: UnitOfWork, doc: dict[str, Any], pasted: str) -> bool:
+    """Whether somebody wrote into the rows that the form began with, or that it did not begin with."""
+    return pasted.split() not in ([], (corrections.lines_as_sent(tx, doc["header_id"], LINES_IN_FORM) or "").split())
 
 
 def _judged(
