@@ -212,7 +212,7 @@ async function refresh() {
 let judged = null; // what the problems on the page are those of; its file field stands empty again
 
 // A form in the background: what was typed or chosen stays where it is until the server has taken it, whether the login
-// has ended, the network is away or somebody was quicker. A file shows how far it is. Without a script all forms work too.
+// has ended, the network is away or somebody was quicker. A file shows how far it is. Without a script all forms work too but those in dialogs, which a script opens.
 function send(event) {
   const form = event.target.closest("form[data-once]");
   if (!form || event.defaultPrevented) return;
