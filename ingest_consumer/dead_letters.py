@@ -195,12 +195,12 @@ def _replay(box: Box, letter: Letter, database: Database, actor: str, reason: st
         if row.meant_status != "FAILED":
             return Done(letter, False, f"is being run ({row.worker_status}); the letter stays until it has ended")
         try:
-            run_id = by_hand.rerun(conn, row.id, actor, reason)
+            by_hand.rerun(conn, row.id, actor, reason)
         except RerunRefused as refusal:
             return Done(letter, False, refusal.message)
     again.add(row.id)
     box.take(letter)  # only now: the rerun is committed
-    return Done(letter, True, f"runs again as {run_id}")
+    return Done(letter, True, f"runs again as job #{row.id}")
 
 
 def _drop(box: Box, letter: Letter, database: Database, actor: str, reason: str) -> Done:

@@ -113,6 +113,11 @@ def index_settings(env: Mapping[str, str], pip_config: Mapping[str, str]) -> dic
 
 
 def _make_environment(layout: Layout) -> None:
+    if layout.venv.is_symlink():
+        raise StackError(
+            f"{layout.venv} is a link to {layout.venv.resolve()}: what is made here would replace what another folder"
+            f" uses. Remove the link (rm {shlex.quote(str(layout.venv))}) and run it again: one is made here"
+        )
     began = time.monotonic()
     env = dict(os.environ)
     # Without bytecode every task process compiles what it imports, at three times the cost.

@@ -128,7 +128,7 @@ WHERE s.worker_status IN ('PENDING', 'PROCESSING') AND s.transaksi_id IS NOT NUL
 
 -- name: warehouses()
 -- For the choice in filters.
-SELECT gudang_kode, nama FROM gudang ORDER BY gudang_kode LIMIT 500;
+SELECT gudang_kode, nama FROM gudang ORDER BY gudang_kode LIMIT 5000;
 
 -- name: document(shadow_id)^
 -- One document with what became of it; a reversal on its way names what it reverses.

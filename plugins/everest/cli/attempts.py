@@ -47,7 +47,7 @@ def _lines(found: History) -> Iterator[str]:
     if found.pending:
         yield "corrected since, not tried yet:"
         yield from _changes(found.pending)
-    yield found.rerun
+    yield output.english(found.rerun)
 
 
 def _attempt(attempt: Attempt) -> Iterator[str]:

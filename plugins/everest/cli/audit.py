@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from datetime import datetime
+from datetime import date
 from typing import Any
 
 import click
@@ -16,7 +16,6 @@ from everest.audit.run import Report, auditor_of
 from everest.audit.run import audit as audited
 from everest.audit.settings import AuditSettings
 from everest.cli import output
-from everest.opname.document import WIB
 from ingest_consumer.exits import FAILED, NOT_READY
 
 _WORDS = {"CLEAN": "[green]holds[/]", "FINDINGS": "[bold red]broken[/]", "NOT_CHECKED": "[yellow]not checked[/]"}
@@ -26,11 +25,11 @@ _WORDS = {"CLEAN": "[green]holds[/]", "FINDINGS": "[bold red]broken[/]", "NOT_CH
 @click.option(
     "--only", type=click.Choice(list(BY_KEY)), multiple=True, metavar="KEY", help="Only this one; repeatable."
 )
-@click.option("--since", type=click.DateTime(["%Y-%m-%d"]), help="Only postings made since this day (WIB).")
+@click.option("--since", type=output.Day(), help="Only postings made since this day (WIB).")
 @click.option("--list", "list_only", is_flag=True, help="Say what is looked at, and look at nothing.")
 @output.json_option
 @click.pass_context
-def audit(ctx: click.Context, only: tuple[str, ...], since: datetime | None, list_only: bool, as_json: bool) -> None:
+def audit(ctx: click.Context, only: tuple[str, ...], since: date | None, list_only: bool, as_json: bool) -> None:
     """Look whether the books are in order: what the DAG ledger_audit does every night.
 
     Reads only, in small pieces, and takes no lock on the books; findings are stored in `audit_findings`, with the day
@@ -47,7 +46,7 @@ def audit(ctx: click.Context, only: tuple[str, ...], since: datetime | None, lis
         _print_list(chosen, as_json)
         return
     settings = AuditSettings.from_environment()
-    instant = None if since is None else since.replace(tzinfo=WIB)
+    instant = None if since is None else output.midnight(since)
     reports: list[Report] = []
     with closing(bootstrap.database()) as database, auditor_of(database, settings, instant) as auditor:
         for invariant in chosen:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import click
@@ -12,11 +13,21 @@ from everest import audit_log as log
 from everest import bootstrap
 from everest.audit_log import Entry
 from everest.cli import output
-from everest.opname.document import WIB
 
-DAY = click.DateTime(["%Y-%m-%d"])
+DAY = output.Day()
 MAX_TEXT = 400
 """Characters of what an action changed, on the screen; --json has all."""
+
+SHORT_HASH = 8
+
+_HASH = re.compile(r"[0-9a-f]{32,}")
+_NAMES = {
+    "worker_status": "status", "dag_run_id": "DAG run", "n": "DAG run number", "baris": "lines", "sequence": "question",
+    "reasons": "to decide", "diotorisasi_oleh": "authorised by", "otorisasi_level": "level", "nomer_nota": "nota",
+    "transaksi_id": "transaksi", "koreksi_oleh": "corrected by", "diakui_oleh": "acknowledged by",
+    "dokumen": "documents on their way", "periode": "month", "$datetime": "", "$decimal": "", "$date": "",
+}  # fmt: skip
+"""What columns are called on a screen; the others by their own names."""
 
 
 @click.command("audit-log")
@@ -34,8 +45,8 @@ def audit_log(
     nota: str | None,
     actor: str | None,
     action: str | None,
-    since: datetime | None,
-    until: datetime | None,
+    since: date | None,
+    until: date | None,
     before: int | None,
     size: int,
     as_json: bool,
@@ -59,8 +70,8 @@ def audit_log(
         click.echo("The audit log has nothing of that kind.", err=True)
 
 
-def _utc(day: datetime | None, later: timedelta = timedelta()) -> datetime | None:
-    return None if day is None else (day.replace(tzinfo=WIB) + later).astimezone(UTC).replace(tzinfo=None)
+def _utc(day: date | None, later: timedelta = timedelta()) -> datetime | None:
+    return None if day is None else (output.midnight(day) + later).astimezone(UTC).replace(tzinfo=None)
 
 
 def _line(entry: Entry) -> str:
@@ -74,11 +85,30 @@ def _line(entry: Entry) -> str:
 
 
 def _changed(before: dict[str, Any], after: dict[str, Any]) -> str:
-    """Only what differs: `worker_status FAILED → PENDING`."""
+    """Only what differs: `status FAILED → PENDING`."""
     parts = [
-        f"{name} {before[name]} → {value}" if name in before else f"{name} {value}"
+        f"{_name(name)} {_value(before[name])} → {_value(value)}"
+        if name in before
+        else f"{_name(name)} {_value(value)}"
         for name, value in after.items()
         if before.get(name) != value and value is not None
     ]
     text = ", ".join(parts)
     return f"\n      {text[:MAX_TEXT]}{'…' if len(text) > MAX_TEXT else ''}" if text else ""
+
+
+def _name(column: str) -> str:
+    return _NAMES.get(column, column.replace("_", " "))
+
+
+def _value(value: Any) -> str:
+    """Of an entry's JSON, in words: problems as their sentences, of a hash the beginning."""
+    if isinstance(value, dict):
+        if "pesan" in value:
+            return output.problem_line(value)
+        return ", ".join(f"{_name(name)} {_value(one)}" for name, one in value.items() if one is not None)
+    if isinstance(value, list):
+        return "; ".join(map(_value, value)) or "none"
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
+    return value[:SHORT_HASH] if isinstance(value, str) and _HASH.fullmatch(value) else str(value)

@@ -45,9 +45,7 @@ def rerun(nota: str, reason: str | None, as_json: bool) -> None:
             return
     finally:
         database.close()
-    message = (
-        f"{job.nomer_nota or 'workflow ' + str(job.workflow_id)} (job #{job.shadow_id}) runs again as {dag_run_id}"
-    )
+    message = f"{job.nomer_nota or 'workflow ' + str(job.workflow_id)} (job #{job.shadow_id}) runs again"
     if as_json:
         facts = {"shadow_id": job.shadow_id, "nomer_nota": job.nomer_nota, "dag_run_id": dag_run_id}
         output.print_json({"status": "success", "code": 200, "message": message, **facts})
@@ -63,8 +61,10 @@ def _tell_posted(database: Database, job: Job, as_json: bool) -> None:
     with database.snapshot() as tx:
         found = preview(tx, f"#{job.shadow_id}")
     if found.outcome is not Outcome.POSTED_ALREADY:
-        raise Conflict(f"{job.nomer_nota} is COMPLETED and is not run again: {found.message}; nothing was started")
-    message = f"{job.nomer_nota} is COMPLETED: {found.message}"
+        raise Conflict(
+            f"{job.nomer_nota} is COMPLETED and is not run again: {output.english(found.message)}; nothing was started"
+        )
+    message = f"{job.nomer_nota} is COMPLETED: {output.english(found.message)}"
     if as_json:
         facts = {"shadow_id": job.shadow_id, "nomer_nota": job.nomer_nota, "dag_run_id": None, "rows_changed": 0}
         output.print_json({"status": "success", "code": 200, "message": message, **facts})
@@ -137,7 +137,9 @@ def _take_over(tx: UnitOfWork, definition: Definition, job: Job, take_running: b
         if job.question is not None:
             return None
         if job.worker_status == "PROCESSING" and not take_running:
-            raise Conflict(f"{conflict.message}; if that will never end, --take-over posts it here") from conflict
+            raise Conflict(
+                f"{output.english(conflict.message)}; if that will never end, --take-over posts it here"
+            ) from conflict
         raise
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import click
@@ -96,13 +97,15 @@ def main() -> None:
 
     A document is named by its nota, or by the number of its job as #7. Where the database is comes from
     EVEREST_MYSQL_URL; `source .local/stack.env` sets it for the local stack.
+
+    Commands speak English. What is wrong with a file or a document is said in Indonesian, as its row keeps it.
     """
 
 
 def _end(ctx: click.Context, error: Exception) -> NoReturn:
     """Prints what happened and leaves with the exit code of this kind of error."""
     code = next((code for kind, code in _EXITS if isinstance(error, kind)), FAILED)
-    message = str(getattr(error, "message", error))
+    message = output.english(getattr(error, "message", str(error)))
     problems = getattr(error, "problems", ())
     if isinstance(error, DatabaseError) and error.number in UNREACHABLE | CUT_OFF | DENIED:
         message = f"the database cannot be reached or used: {message}; {exits.advice(_database_host())}"
@@ -118,7 +121,8 @@ def _end(ctx: click.Context, error: Exception) -> NoReturn:
         if isinstance(error, FileRefused):
             output.print_problems([str(problem) for problem in error.problems])
         else:  # one that only repeats the message says nothing new
-            output.print_problems([output.problem_line(one.as_json()) for one in problems if one.pesan not in message])
+            said = [replace(one, pesan=output.english(one.pesan)) for one in problems]
+            output.print_problems([output.problem_line(one.as_json()) for one in said if one.pesan not in message])
     ctx.exit(code)
 
 

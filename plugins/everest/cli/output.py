@@ -10,7 +10,7 @@ import os
 import pwd
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, TypeVar
 
@@ -20,6 +20,8 @@ from rich.console import Console, ConsoleOptions, RenderResult
 
 from everest.opname.amounts import format_rupiah
 from everest.opname.document import WIB
+from everest.words import again
+from everest.workflow.fields import day
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -59,6 +61,11 @@ def print_json(answer: Mapping[str, Any]) -> None:
 def error_answer(code: int, message: str, errors: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
     """The shape in which every failure of the house is told to programs."""
     return {"status": "error", "code": code, "message": message, "errors": list(errors)}
+
+
+def english(sentence: str) -> str:
+    """A refusal of the house in the language of the commands; any other text as it is."""
+    return str(again("en", sentence))
 
 
 def complain(message: str) -> None:
@@ -105,7 +112,8 @@ def console(stderr: bool = False) -> Console:
 
 
 class Table(rich_table.Table):
-    """On a terminal too narrow for the words of a row, each row is a block with a line for every value."""
+    """On a terminal too narrow for the words of a row, each row is a block with a line for every value; that
+    of the totals, behind a section, is the first."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         whole = self.__rich_measure__(console, options.update_width(ANY_WIDTH))
@@ -115,7 +123,11 @@ class Table(rich_table.Table):
         if isinstance(self.title, str):
             yield console.render_str(self.title, style="table.title")
         columns = [(column.header, list(column.cells)) for column in self.columns]
-        for number, row in enumerate(self.rows):
+        numbers = list(range(len(self.rows)))
+        if numbers[1:] and self.rows[-2].end_section:  # totals: behind hundreds of blocks nobody looks for them
+            numbers = [numbers[-1], *numbers[:-1]]
+        for number in numbers:
+            row = self.rows[number]
             block = rich_table.Table.grid(padding=(0, 1))
             block.add_column(style="dim", overflow="fold", max_width=options.max_width // 2)
             block.add_column(overflow="fold")
@@ -141,6 +153,24 @@ def rupiah(value: Decimal | str | None) -> str:
 def styled(status: str) -> str:
     style = STYLES.get(status)
     return f"[{style}]{status}[/]" if style else status
+
+
+class Day(click.ParamType[date]):
+    """2026-08-31, a day of WIB."""
+
+    name = "day"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
+        try:
+            return value if isinstance(value, date) else day(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a day; write it like 2026-08-31", param, ctx)
+
+
+def midnight(day: date) -> datetime:
+    """When a day begins, in WIB; nothing here is older or younger than what a calendar can also tell in UTC."""
+    known = min(max(day, date(1900, 1, 1)), date(9998, 12, 31))
+    return datetime(known.year, known.month, known.day, tzinfo=WIB)
 
 
 def operator() -> str:

@@ -8,7 +8,7 @@ import click
 
 from everest import bootstrap, periods
 from everest.cli import output
-from everest.periods import Change, Unposted
+from everest.periods import Change, PeriodInUse, Unposted
 
 
 @click.group()
@@ -30,7 +30,11 @@ def close(month: str, reason: str, force: bool, as_json: bool) -> None:
     (exit code 3), unless --force is given. FAILED ones are listed as a hint.
     """
     with bootstrap.unit_of_work() as tx:
-        change = periods.close(tx, month, output.operator(), reason, force)
+        try:
+            change = periods.close(tx, month, output.operator(), reason, force)
+        except PeriodInUse as error:
+            error.args = (f"{output.english(error.message)}; by force is --force",)
+            raise
     _tell(change, as_json)
 
 

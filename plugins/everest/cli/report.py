@@ -31,21 +31,9 @@ DEFAULT_ROWS = 200
 _MONTH = re.compile(r"([12][0-9]{3})-(0[1-9]|1[0-2])")
 
 
-class _Day(click.ParamType[date]):
-    name = "day"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
-        if isinstance(value, date):
-            return value
-        try:
-            return date.fromisoformat(value)
-        except ValueError:
-            self.fail(f"{value!r} is not a day; write it like 2026-08-31", param, ctx)
-
-
 _OPTIONS: Mapping[str, click.Option] = {
-    "since": click.Option(["--from", "since"], type=_Day(), help="First day (WIB), like 2026-08-01."),
-    "until": click.Option(["--to", "until"], type=_Day(), help="Last day (WIB), included."),
+    "since": click.Option(["--from", "since"], type=output.Day(), help="First day (WIB), like 2026-08-01."),
+    "until": click.Option(["--to", "until"], type=output.Day(), help="Last day (WIB), included."),
     "gudang_kode": click.Option(["--gudang", "gudang_kode"], help="Only this warehouse."),
     "kode_barang": click.Option(["--barang", "kode_barang"], help="Only this item."),
     "lot": click.Option(["--lot", "lot"], help="Only this lot; '' = lines without one."),

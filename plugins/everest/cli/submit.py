@@ -212,7 +212,7 @@ def _tell_replaced(result: Replaced, as_json: bool) -> None:
         facts = {**vars(result), "snapshot_at": result.snapshot_at.isoformat()}
         output.print_json({"status": "success", "code": 200, "message": message, **facts})
     elif result.rerun_as:
-        click.echo(f"{message[0].upper()}{message[1:]}. It runs again as {result.rerun_as}.")
+        click.echo(f"{message[0].upper()}{message[1:]}. It runs again as job #{result.shadow_id}.")
     else:
         click.echo(f"{message[0].upper()}{message[1:]}. Run it again: python -m everest rerun '#{result.shadow_id}'")
 

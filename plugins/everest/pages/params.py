@@ -11,6 +11,8 @@ from typing import Any
 
 from fastapi import Request
 
+from everest.workflow import fields
+
 MAX_TEXT = 100
 THE_END = 2**63 - 1
 
@@ -43,7 +45,7 @@ def number(request: Request, name: str, default: int, most: int = THE_END) -> in
 
 def day(request: Request, name: str) -> date | None:
     try:
-        return date.fromisoformat(request.query_params.get(name, ""))
+        return fields.day(request.query_params.get(name, ""))
     except ValueError:
         return None
 

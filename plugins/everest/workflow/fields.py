@@ -20,6 +20,7 @@ MAX_FIELDS = 50
 MAX_TEXT = 2_000
 """Characters of one answer."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,79}")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NUMBER = re.compile(r"-?[0-9]{1,20}([.,][0-9]{1,10})?")
 _EITHER = re.compile(r"-?[1-9][0-9]{0,2}[.,][0-9]{3}")
 """1.500 is a thousand and a half to one reader, and one and a half to another."""
@@ -71,12 +72,19 @@ def _read(field: Field, text: str) -> Any:
         return Decimal(text.replace(",", ".")) if "." in text or "," in text else int(text)
     if field.kind == "date":
         try:
-            return date.fromisoformat(text)
+            return day(text)
         except ValueError:
             return _Wrong("date")
     if field.kind == "choice" and text not in field.choices:
         return _Wrong("choice")
     return text
+
+
+def day(text: str) -> date:
+    """A calendar day, written like 2026-08-31 and in no other way. Raises ValueError."""
+    if not _DAY.fullmatch(text):
+        raise ValueError(text)
+    return date.fromisoformat(text)
 
 
 def problems(fields: Sequence[Field]) -> Iterator[str]:

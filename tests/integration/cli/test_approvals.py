@@ -101,7 +101,7 @@ def test_a_wrong_answer_is_told_with_its_exit_code(everest: Everest, waiting: Do
     assert everest("approve", "SO-8", "--reason", "x").exit_code == 4
     late = everest("reject", "SO-7", "--reason", "x", "--question", "9", "--json")
     assert (late.exit_code, answer(late)["code"]) == (3, 409)
-    assert "sudah berganti" in answer(late)["message"]
+    assert "is another one by now" in answer(late)["message"]
 
 
 def test_nobody_approves_what_they_submitted(everest: Everest, walker: Walker, connection: Any) -> None:

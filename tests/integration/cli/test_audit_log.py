@@ -36,7 +36,7 @@ def test_the_log_tells_every_action_of_a_document_oldest_first(told: Everest) ->
     assert actions(told) == [*actions(told, "SO-1"), ("submit", "SO-2"), ("post", "SO-2")]
 
     people = told("audit-log", "SO-1").stdout
-    for text in ("WIB", "replace", "hitung ulang", "rerun", "sudah benar", "worker_status FAILED → PENDING"):
+    for text in ("WIB", "replace", "hitung ulang", "rerun", "sudah benar", "status FAILED → PENDING"):
         assert text in people
 
 

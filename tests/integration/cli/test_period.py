@@ -20,7 +20,12 @@ def test_h22_closing_names_what_is_on_its_way_and_wants_to_be_forced(everest: Ev
     again = answer(everest("period", "close", "2026-03", "--reason", "tutup buku", "--json"))
 
     assert refused.exit_code == in_json.exit_code == 3
-    assert "dokumen SO-7: PENDING, posting 2026-03-10 12:00:00 WIB" in refused.stderr
+    assert refused.stderr.startswith(
+        "Error: month 2026-03 is not closed, documents still on their way: 1: SO-7 (PENDING); wait"
+    )
+    assert (
+        "by force is --force\n  nomer_nota: document SO-7: PENDING, posting 2026-03-10 12:00:00 WIB" in refused.stderr
+    )
     assert (answer(in_json)["code"], len(answer(in_json)["errors"])) == (409, 1)
     assert (forced.exit_code, "2026-03 is CLOSED" in forced.stdout, "SO-7" in forced.stderr) == (0, True, True)
     assert (again["is_changed"], again["period_status"]) == (False, "CLOSED")
@@ -58,5 +63,5 @@ def test_what_is_no_month_and_a_missing_reason_are_told(everest: Everest) -> Non
     wrong = everest("period", "close", "2026-3", "--reason", "x")
     without = everest("period", "open", "2026-03")
 
-    assert (wrong.exit_code, "'2026-3' bukan bulan" in wrong.stderr) == (1, True)
+    assert (wrong.exit_code, "'2026-3' is no month" in wrong.stderr) == (1, True)
     assert without.exit_code == 2

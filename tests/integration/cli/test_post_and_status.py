@@ -182,7 +182,7 @@ def test_attempts_tell_what_a_correction_changed(
     people, programs = everest("attempts", "SO-1"), everest("attempts", "SO-1", "--json")
 
     assert (people.exit_code, programs.exit_code) == (0, 0), people.output
-    for text in ("attempt 1: FAILED 422", "gone: baris 1, qty_fisik", "attempt 2: COMPLETED", "0 baris akan berubah"):
+    for text in ("attempt 1: FAILED 422", "gone: baris 1, qty_fisik", "attempt 2: COMPLETED", "0 rows would change"):
         assert text in people.stdout
     first, second = answer(programs)["attempts"]
     assert (first["outcome"], second["outcome"]) == ("FAILED", "COMPLETED")
@@ -203,7 +203,7 @@ def test_h21_a_rerun_of_a_completed_document_says_that_0_rows_would_change(
 
     assert (programs.exit_code, people.exit_code) == (0, 0)
     assert (answer(programs)["status"], answer(programs)["rows_changed"]) == ("success", 0)
-    assert "0 baris akan berubah" in people.stdout
+    assert "0 rows would change" in people.stdout
     assert builders.shadow(connection, 1) == before
     with connection.cursor() as cursor:
         cursor.execute("UPDATE so_details_staging SET harga_pokok = 9999 WHERE baris = 1")

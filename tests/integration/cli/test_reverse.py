@@ -39,7 +39,7 @@ def test_a_reversal_is_asked_for_posted_by_hand_and_shown_on_both_documents(
     done = everest("post", "SO-1-BALIK", "--json")
     late = everest("reverse", posted, "--reason", "salah rak")
 
-    assert (own.exit_code, "dokumen sendiri" in own.stderr) == (3, True)
+    assert (own.exit_code, "one's own document is reversed by somebody else" in own.stderr) == (3, True)
     assert first.exit_code == 0
     assert "Reversal SO-1-BALIK of SO-1 is on its way, as job #2" in first.stdout
     assert (second["already_requested"], second["shadow_id"], second["nomer_nota"]) == (True, 2, "SO-1-BALIK")
@@ -48,15 +48,15 @@ def test_a_reversal_is_asked_for_posted_by_hand_and_shown_on_both_documents(
     assert (looked["outcome"], looked["rows_changed"], looked["total_debet"]) == ("posts", 7, "8001.00")
     assert (done.exit_code, answer(done)["membalik_nota"]) == (0, "SO-1")
     posting = f"posting {answer(done)['posting_id']}"
-    assert (late.exit_code, f"sudah dibalik oleh SO-1-BALIK ({posting})" in late.stderr) == (3, True)
+    assert (late.exit_code, f"reversed by SO-1-BALIK ({posting})" in late.stderr) == (3, True)
     assert f"SO-1-BALIK ({posting})" in everest("status", posted).stdout
     shown = answer(everest("status", "SO-1-BALIK", "--json"))
     assert (shown["membalik_nota"], shown["dibuat_oleh"], shown["gudang_kode"]) == ("SO-1", "dewi", "GD-A")
     assert (shown["worker_status"], shown["workflow"]) == ("COMPLETED", "opname_reversal")
     assert answer(everest("status", posted, "--json"))["dibalik_posting_id"] == answer(done)["posting_id"]
     assert everest("post", "SO-1-BALIK").exit_code == 0, "posted already is a success again"
-    assert "0 baris akan berubah" in everest("rerun", "SO-1-BALIK").stdout
-    assert "0 baris akan berubah" in everest("rerun", posted).stdout
+    assert "0 rows would change" in everest("rerun", "SO-1-BALIK").stdout
+    assert "0 rows would change" in everest("rerun", posted).stdout
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM workflow_runs WHERE workflow = 'opname_reversal'")  # purged after a year
     connection.commit()
@@ -83,8 +83,8 @@ def test_a_failed_reversal_is_run_again_like_any_document(everest: Everest, post
     assert (failed.exit_code, answer(failed)["code"]) == (1, 423)
     assert "python -m everest rerun '#2'" in told
     assert "--replace" not in told, "a reversal has no lines to correct"
-    assert (refused.exit_code, "jalankan ulang" in refused.stderr) == (3, True)
-    assert "runs again as opname_reversal__1-1__2__" in again.stdout
+    assert (refused.exit_code, "run that job again" in refused.stderr) == (3, True)
+    assert "(job #2) runs again. Follow it:" in again.stdout
     assert (done.exit_code, len(rows(connection, "SELECT id FROM posting_sets"))) == (0, 2)
 
 

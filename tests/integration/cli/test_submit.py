@@ -196,7 +196,7 @@ def test_a_failed_document_is_replaced_and_rerun_and_posted(
     assert "those of 2026-08-31 17:00:00 WIB." in told["message"] + "."
     again = everest("rerun", "SO-1", "--reason", "hitung ulang")
 
-    assert "runs again as opname_posting__1__1__2" in again.stdout
+    assert "(job #1) runs again. Follow it:" in again.stdout
     assert walker.post(1) == "COMPLETED"
     assert [row["action"] for row in rows(connection, "SELECT action FROM audit_log ORDER BY id")] == [
         "submit",

@@ -116,7 +116,7 @@ def test_replay_runs_the_document_again_and_takes_its_letter(
     code, output = command("replay", "SO-8020", "--actor", "budi", "--reason", "sudah diperbaiki")
 
     assert code == 0
-    assert f"runs again as opname_posting__8020__{again}__2" in output
+    assert f"runs again as job #{again}" in output
     assert [rows.get(one)["worker_status"] for one in (again, other)] == ["PENDING", "FAILED"]
     assert rows.do("SELECT actor, reason FROM audit_log") == (("budi", "sudah diperbaiki"),)
     assert [json.loads(body)["shadow_id"] for _, body in vhost.read(DLQ)] == [other]

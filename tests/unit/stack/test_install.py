@@ -27,6 +27,17 @@ def test_an_environment_is_made_anew_when_the_checkout_was_moved(tmp_path: Path)
     assert install._was_moved(Layout(layout.root.rename(tmp_path / "there")))
 
 
+def test_an_environment_that_belongs_to_another_folder_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    layout = Layout(tmp_path / "here")
+    layout.root.mkdir()
+    layout.venv.symlink_to(tmp_path / "theirs")
+
+    with pytest.raises(StackError, match=r"is a link to .*theirs: .* Remove the link"):
+        install._make_environment(layout)
+    assert list((tmp_path / "theirs").iterdir()) == []
+
+
 def test_packages_whose_programs_are_missing_are_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "program", lambda name: None)
     monkeypatch.setattr(machine, "rabbitmq_server", lambda: None)
