@@ -182,7 +182,7 @@ def test_attempts_tell_what_a_correction_changed(
     people, programs = everest("attempts", "SO-1"), everest("attempts", "SO-1", "--json")
 
     assert (people.exit_code, programs.exit_code) == (0, 0), people.output
-    for text in ("attempt 1: FAILED 422", "gone: baris 1, qty_fisik", "attempt 2: COMPLETED", "0 rows would change"):
+    for text in ("attempt 1: FAILED 422", "gone: baris 1, qty_fisik", "attempt 2: COMPLETED", "changes 0 rows"):
         assert text in people.stdout
     first, second = answer(programs)["attempts"]
     assert (first["outcome"], second["outcome"]) == ("FAILED", "COMPLETED")
