@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
+from hashlib import sha256
 
 from everest.audit_log import Entry
 from everest.cli.audit_log import _line
 
-HASH = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+HASH = sha256(b"evidence").hexdigest()
 REASONS = [{"baris": 3, "kolom": "qty_fisik", "pesan": "mutasi terlambat", "said": {"key": "k", "values": {"n": 1}}}]
 
 
@@ -20,7 +21,7 @@ def test_an_answer_says_what_was_decided_and_of_its_evidence_only_the_beginning(
     about = {"step": "post_jurnal", "sequence": 1, "evidence": HASH, "reasons": REASONS}
 
     assert said(None, about) == (
-        "step post_jurnal, question 1, evidence 9f86d081, to decide baris 3, qty_fisik: mutasi terlambat"
+        f"step post_jurnal, question 1, evidence {HASH[:8]}, to decide baris 3, qty_fisik: mutasi terlambat"
     )
 
 
