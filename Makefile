@@ -30,7 +30,7 @@ up: setup ## start the local stack: MariaDB, RabbitMQ, PostgreSQL, Airflow, cons
 down: ## stop the local stack, every process of it
 	@$(ANYWAY) down
 
-status: ## what runs, and where; exit code 0 when everything does
+status: ## what runs, and where; exit code 0 when everything does, 2 when not
 	@$(ANYWAY) status
 
 logs: ## follow the logs; P=consumer for one process
@@ -39,8 +39,10 @@ logs: ## follow the logs; P=consumer for one process
 clean: ## stop the local stack and remove its data, logs and passwords
 	@$(ANYWAY) clean
 
+# Before `up`: nobody waits for a stack to be told that a word is unknown.
+$(if $(filter demo,$(MAKECMDGOALS)),$(if $(strip $(ARGS)),$(error make demo has nothing to choose: leave out ARGS)))
 demo: up ## documents from submission to balanced books, live
-	@bash -c 'source .local/stack.env; exec python -m demo $(ARGS)'
+	@bash -c 'source .local/stack.env; exec python -m demo'
 
 # Two passes: what has a schema and a vhost of its own runs on all cores; what kills and restarts parts of the one stack
 # runs after it, alone. Both always run. Exit code 5 of pytest is "none chosen", which ARGS may mean for one of them.

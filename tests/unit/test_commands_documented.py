@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from everest.cli.main import main as everest
 from everest.reconciler.__main__ import main as reconciler
+from everest.reports import REPORTS
 from ingest_consumer.__main__ import cli as consumer
 from tests.queue_rig import ROOT
 
@@ -112,3 +114,33 @@ def test_most_of_what_is_named_is_found_and_a_wrong_name_is_seen() -> None:
     )
     for phrase in wrong:
         assert [problem for command, words in commands(phrase) for problem in problems(command, words)], phrase
+
+
+NAMED = {
+    "variance": ("report variance", "report variance"),
+    "documents": ("per document", "per dokumen"),
+    "warehouse": ("warehouse", "gudang"),
+    "group": ("item group", "kelompok barang"),
+    "item": ("report item", "report item"),
+    "month": ("month and", "bulan dan"),
+    "reason": ("reason;", "alasan;"),
+    "journal": ("journal,", "jurnal,"),
+    "stock-card": ("stock card,", "kartu stok,"),
+    "late-movements": ("late movements", "mutasi terlambat"),
+    "trace": ("report trace", "report trace"),
+}
+
+
+@pytest.mark.parametrize(("guide", "language"), [("README.md", 0), ("README.id.md", 1)])
+def test_a_readme_names_every_report(guide: str, language: int) -> None:
+    section = re.search(r"report variance.*?docs/reports\.md", (ROOT / guide).read_text("utf-8"), re.DOTALL)
+
+    assert set(NAMED) == set(REPORTS)
+    assert section and [words for words in NAMED.values() if words[language] not in section[0]] == []
+
+
+def test_a_demo_that_is_asked_for_something_is_refused_before_anything_starts() -> None:
+    asked = subprocess.run(["make", "-n", "demo", "ARGS=foo"], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert (asked.returncode, asked.stdout) == (2, "")
+    assert "make demo has nothing to choose" in asked.stderr
