@@ -89,6 +89,27 @@ def test_once_means_one_round(world: World) -> None:
     assert "reconciler: one round, 1 row repaired" in output and "a round every" not in output
 
 
+def test_once_beside_an_active_one_looks_at_nothing_and_says_why(world: World) -> None:
+    active = start(environment(world))
+    try:
+        until(lambda: builders.rows(world.conn, "SELECT 1 FROM process_heartbeats"), "its first heartbeat")
+        first = world.at_work("failed")
+        until(lambda: world.status(first.shadow_id) == "PENDING", "the one that runs is active")
+        once = start(environment(world), "--once")
+        second = world.at_work("failed", key="later")
+        told, _ = once.communicate(timeout=PATIENCE_S)
+        until(lambda: world.status(second.shadow_id) == "PENDING", "begun again by the active one")
+    finally:
+        active.send_signal(signal.SIGTERM)
+        output, _ = active.communicate(timeout=PATIENCE_S)
+
+    assert (once.returncode, "another reconciler is at work" in told) == (5, True), told
+    assert "action=" not in told and "Traceback" not in told
+    assert output.count("action=began-again") == 2, output
+    sent = builders.rows(world.conn, "SELECT COUNT(*) AS n FROM outbox GROUP BY shadow_id")
+    assert [row["n"] for row in sent] == [2, 2], "of each the message it began with, and one of the repair"
+
+
 def test_of_two_processes_one_stands_by_and_takes_over_within_seconds_of_a_kill(world: World) -> None:
     def roles() -> dict[int, str]:
         beats = builders.rows(world.conn, "SELECT instance, detail FROM process_heartbeats")
