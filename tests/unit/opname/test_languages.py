@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from html import unescape
 from typing import Any
 
 import pytest
@@ -54,10 +53,15 @@ def told_again(sentence: str) -> None:
     kept = Problem.of_json(row).pesan
     assert row["pesan"] == str(sentence) == kept and isinstance(kept, Said)
     assert words.again("id", kept) == sentence
-    assert unescape(str(telling.html("id", row))) == str(sentence)
-    english = unescape(str(telling.html("en", row)))
+    assert _as_rows_have_days(telling.plain("id", row)) == str(sentence)
+    english = _as_rows_have_days(telling.plain("en", row))
     assert english == words.again("en", kept) != str(sentence)
-    assert foreign("en", english) == [] and "lang=" not in english
+    assert foreign("en", english) == [] and "lang=" not in telling.html("en", row)
+
+
+def _as_rows_have_days(told: str) -> str:
+    """Pages write the day first."""
+    return re.sub(r"\b([0-9]{2})-([0-9]{2})-([0-9]{4})\b", r"\3-\2-\1", told)
 
 
 def of_document(given: Header, rows: Iterable[tuple[Any, ...]], **known: Any) -> Iterator[Problem]:
