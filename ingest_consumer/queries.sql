@@ -125,7 +125,7 @@ UPDATE rabbit_publish_shadow
 SET worker_status = 'WAITING', worker_at = UTC_TIMESTAMP(6), dag_id = :dag_id, dag_run_id = :dag_run_id, n = :n,
     error_code = NULL, error = NULL, response = NULL, dead_lettered_at = NULL, handed_over_at = NULL,
     handed_over_body = NULL, requeued = 0, requeued_at = NULL
-WHERE workflow_id = :workflow_id AND id - :shadow_id <> 0 AND worker_status NOT IN ('COMPLETED', 'CANCELLED');
+WHERE workflow_id = :workflow_id AND id + 0 <> :shadow_id AND worker_status NOT IN ('COMPLETED', 'CANCELLED');
 
 -- name: cancel_run!
 -- What the run has done is undone from here on (the reconciler), unless that happened at its failure.
@@ -145,7 +145,7 @@ WHERE id = :shadow_id AND worker_status = 'FAILED' AND workflow_id <=> :workflow
 -- name: cancel_followers!
 UPDATE rabbit_publish_shadow
 SET worker_status = 'CANCELLED', worker_at = UTC_TIMESTAMP(6), error_code = 499, error = :error, response = :response
-WHERE workflow_id = :workflow_id AND id - :shadow_id <> 0 AND worker_status NOT IN ('COMPLETED', 'CANCELLED');
+WHERE workflow_id = :workflow_id AND id + 0 <> :shadow_id AND worker_status NOT IN ('COMPLETED', 'CANCELLED');
 
 -- name: audit!
 INSERT INTO audit_log (actor, action, transaksi_id, nomer_nota, shadow_id, workflow_id, reason, before_value, after_value)

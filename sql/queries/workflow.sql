@@ -433,7 +433,7 @@ ORDER BY id;
 -- name: part_strangers(workflow_id, carrier_id, nota)!
 -- A run completes: jobs of its document that name another nota than the one it completed as (that of its answer, else its
 -- carrier's) do not share that. Each fails on its own, as one that comes after the end does. Without a nota, or with
--- blanks behind it, a job is the document's. `id - id`: compared plainly, MySQL reads the key as two ranges about the
+-- blanks behind it, a job is the document's. `id + 0`: compared plainly, MySQL reads the key as two ranges about the
 -- carrier, and locks the row of the next document on its way out of them.
 UPDATE rabbit_publish_shadow s
 JOIN rabbit_publish_shadow c ON c.id = :carrier_id
@@ -448,7 +448,7 @@ SET s.response = JSON_OBJECT('status', 'error', 'code', 409, 'message', CONCAT(
         '; nota ', s.nomer_nota, ' tidak bisa memakainya lagi'),
     s.error_code = 409, s.worker_status = 'FAILED', s.worker_at = UTC_TIMESTAMP(6), s.current_step = NULL,
     s.workflow_id = NULL
-WHERE s.workflow_id = :workflow_id AND s.id - c.id <> 0 AND s.worker_status NOT IN ('COMPLETED', 'CANCELLED')
+WHERE s.workflow_id = :workflow_id AND s.id + 0 <> c.id AND s.worker_status NOT IN ('COMPLETED', 'CANCELLED')
   AND s.transaksi_id = c.transaksi_id
   AND RTRIM(s.nomer_nota) <> '' AND RTRIM(COALESCE(:nota, c.nomer_nota)) <> ''
   AND RTRIM(s.nomer_nota) <> RTRIM(COALESCE(:nota, c.nomer_nota));
@@ -466,7 +466,7 @@ WHERE id = :shadow_id AND worker_status NOT IN ('COMPLETED', 'CANCELLED');
 UPDATE rabbit_publish_shadow
 SET worker_status = 'WAITING', worker_at = UTC_TIMESTAMP(6), current_step = :current_step, response = NULL,
     error_code = NULL, error = NULL
-WHERE workflow_id = :workflow_id AND id - :carrier_id <> 0 AND worker_status NOT IN ('COMPLETED', 'CANCELLED')
+WHERE workflow_id = :workflow_id AND id + 0 <> :carrier_id AND worker_status NOT IN ('COMPLETED', 'CANCELLED')
 ORDER BY id;
 
 -- name: shadow_outcome(shadow_id)^

@@ -92,7 +92,7 @@ def test_h40_the_police_sees_a_text_that_is_read_as_json_unasked() -> None:
 
 def all_but_one(text: str) -> list[str]:
     """Where rows but one are changed: MySQL reads a secondary key as two ranges about it, and locks the row behind
-    them, which is somebody else's. `id - :one <> 0` is no range."""
+    them, which is somebody else's. `id + 0 <> :one` is no range (and `id - :one` an error where ids have no sign)."""
     return re.findall(r"\bUPDATE\b[^;]*?\bid <> (?!0)[^;]*;", code_of(text))
 
 

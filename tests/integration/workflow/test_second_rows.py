@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -58,6 +59,18 @@ def test_a_second_row_copies_the_outcome_of_a_finished_document(db: Database, co
     assert effects(connection) == ["a"]
 
 
+@pytest.fixture(params=["", "UNSIGNED"])
+def ids_of_jobs(connection: Any, request: pytest.FixtureRequest) -> Iterator[None]:
+    """As we make them, and as a table of another application may have them."""
+    alter = "ALTER TABLE rabbit_publish_shadow MODIFY COLUMN id BIGINT {} NOT NULL AUTO_INCREMENT"
+    with connection.cursor() as cursor:
+        cursor.execute(alter.format(request.param))
+        yield
+        connection.commit()
+        cursor.execute(alter.format(""))
+
+
+@pytest.mark.usefixtures("ids_of_jobs")
 def test_a_second_row_that_finds_the_document_failed_runs_it_again_as_its_carrier(
     db: Database, connection: Any
 ) -> None:
