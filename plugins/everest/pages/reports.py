@@ -57,7 +57,7 @@ def report(request: Request) -> Response:
         part = spans.part_of(definition, asked, _today(), lambda: _books_begin(tx.conn))
     filters = asked if part is None else part.of(asked)
     is_ready = not definition.needs_one_of or any(name in filters.given for name in definition.needs_one_of)
-    if asked.since and asked.until and asked.since > asked.until:
+    if params.is_backwards(asked.since, asked.until):
         why = words.text(language, "report.empty_range")
     elif is_ready:
         try:
